@@ -39,6 +39,7 @@ func (c *chat) Encode() ([]byte, *modelapi.BodyRef, error) {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
 	}
 	writer := &messageWriter{m: c.m, render: modelapi.Renderer{NoImages: c.m.opts.NoImages, Audio: c.m.opts.Audio, Images: c.transcript.Images()}}
+	writer.fillSignatures, writer.fillReasoning = c.transcript.Placeholders()
 	return c.transcript.Body(c.request.History, opening, writer.write, func(dst []byte) []byte {
 		return c.m.appendTail(dst, c.request, fields, c.transcript.Tools(c.ctx, c.m.tools, c.request))
 	})
@@ -64,11 +65,18 @@ func (c *chat) Read(x *modelapi.Exchange, res *http.Response) (converse.Reply, e
 
 // Amend implements [modelapi.API]: after the server has rejected stream_options, the model
 // no longer sends them, unless the caller sets them explicitly. After it has rejected a large
-// image, the conversation goes on without it.
+// image, the conversation goes on without it. After it has rejected answers of other models
+// because they lack signatures or reasoning, the conversation goes on with placeholders.
 func (c *chat) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
-	if c.transcript.Shrink(failed) {
-		return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})
+	if !c.transcript.Shrink(failed) && !c.transcript.Fill(lacking(failed)) && !c.refusesUsage(failed) {
+		return false
 	}
+	return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})
+}
+
+// refusesUsage reports whether the server has rejected stream_options, which the model then
+// no longer sends.
+func (c *chat) refusesUsage(failed *converse.ModelError) bool {
 	if failed.Status != http.StatusBadRequest && failed.Status != http.StatusUnprocessableEntity ||
 		!strings.Contains(failed.Message, "stream_options") && !strings.Contains(failed.Message, "include_usage") {
 		return false
@@ -77,7 +85,7 @@ func (c *chat) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
 		return false
 	}
 	c.m.usageRefused.Store(true)
-	return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})
+	return true
 }
 
 // Members of metadata for data that servers require in later requests. An invocation has

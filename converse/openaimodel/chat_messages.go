@@ -8,6 +8,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,11 +19,13 @@ import (
 )
 
 // messageWriter writes canisters as messages of the API. The output depends only on the
-// canisters and the model's options.
+// canisters, the model's options and the placeholders.
 type messageWriter struct {
 	m      *Model
 	render modelapi.Renderer
 	dst    []byte
+
+	fillSignatures, fillReasoning bool // with placeholders
 }
 
 // write appends the messages of the rest of a history.
@@ -59,21 +62,9 @@ func (w *messageWriter) group(g *modelapi.Group) {
 	} else {
 		w.content(text)
 	}
-	if thought := w.m.server.Kept(g.Message.Metadata, reasoningKey, ""); thought != nil {
-		w.dst = append(jsontext.AppendName(w.dst, "reasoning_content"), thought...)
-	}
-	if details := w.m.server.Kept(g.Message.Metadata, detailsKey, w.m.name); details != nil {
-		w.dst = append(jsontext.AppendName(w.dst, "reasoning_details"), details...)
-	}
+	w.reasoning(g.Message)
 	if len(g.Invocations) > 0 {
-		w.dst = append(jsontext.AppendName(w.dst, "tool_calls"), '[')
-		for i, call := range g.Invocations {
-			if i > 0 {
-				w.dst = append(w.dst, ',')
-			}
-			w.call(call)
-		}
-		w.dst = append(w.dst, ']')
+		w.calls(g.Invocations)
 	}
 	w.dst = append(w.dst, '}')
 
@@ -91,15 +82,58 @@ func (w *messageWriter) group(g *modelapi.Group) {
 	}
 }
 
-// call writes one call of an assistant message.
-func (w *messageWriter) call(call canister.Invocation) {
+// reasoning writes the reasoning of an assistant message that this server has produced.
+func (w *messageWriter) reasoning(said canister.Assistant) {
+	thought := w.m.server.Kept(said.Metadata, reasoningKey, "")
+	details := w.m.server.Kept(said.Metadata, detailsKey, w.m.name)
+	if thought == nil && details == nil && w.fillReasoning {
+		thought = []byte(noReasoning)
+	}
+	if thought != nil {
+		w.dst = append(jsontext.AppendName(w.dst, "reasoning_content"), thought...)
+	}
+	if details != nil {
+		w.dst = append(jsontext.AppendName(w.dst, "reasoning_details"), details...)
+	}
+}
+
+// calls writes the calls of an assistant message. Gemini signs only the first of several.
+// So if this server has signed a call, the others get no placeholders.
+func (w *messageWriter) calls(calls []canister.Invocation) {
+	placeholder := []byte(noSignature)
+	if !w.fillSignatures || slices.ContainsFunc(calls, func(c canister.Invocation) bool { return w.extra(c) != nil }) {
+		placeholder = nil
+	}
+	w.dst = append(jsontext.AppendName(w.dst, "tool_calls"), '[')
+	for i, call := range calls {
+		if i > 0 {
+			w.dst = append(w.dst, ',')
+		}
+		w.call(call, placeholder)
+	}
+	w.dst = append(w.dst, ']')
+}
+
+// extra returns the extra_content of a call that this server has produced; nil if it has
+// none.
+func (w *messageWriter) extra(call canister.Invocation) []byte {
+	return w.m.server.Kept(call.Metadata, extraKey, "")
+}
+
+// call writes one call of an assistant message. The placeholder, unless it is nil, takes
+// the place of an extra_content that is not there.
+func (w *messageWriter) call(call canister.Invocation, placeholder []byte) {
 	w.dst = append(w.dst, '{')
 	w.dst = jsontext.AppendMember(w.dst, "id", w.callID(call))
 	w.dst = jsontext.AppendMember(w.dst, "type", "function")
 	w.dst = append(jsontext.AppendName(w.dst, "function"), '{')
 	w.dst = jsontext.AppendMember(w.dst, "name", modelapi.LegalName(call.Name))
 	w.dst = append(jsontext.AppendMember(w.dst, "arguments", modelapi.LegalArguments(call.Arguments)), '}')
-	if extra := w.m.server.Kept(call.Metadata, extraKey, ""); extra != nil {
+	extra := w.extra(call)
+	if extra == nil {
+		extra = placeholder
+	}
+	if extra != nil {
 		w.dst = append(jsontext.AppendName(w.dst, "extra_content"), extra...)
 	}
 	w.dst = append(w.dst, '}')

@@ -50,7 +50,9 @@
 // reasoning_content of a message, without which DeepSeek and Kimi reject the history, is
 // stored as openaimodel.reasoning_content of the Assistant, and the reasoning_details
 // that OpenRouter requires as openaimodel.reasoning_details. The latter are sent back only
-// with the same model, because the host of a router stands for several providers.
+// with the same model, because the host of a router stands for several providers. If a
+// server rejects answers of other models because they lack its signatures or reasoning,
+// the history is sent again with placeholders.
 //
 // The same history and tools always produce the same bytes. A conversation uses the model
 // that [Model.Bind] returns. It keeps the messages that it has sent and appends to them,

@@ -22,6 +22,8 @@ type Transcript struct {
 	body  *BodyRef
 	plain bool // see Forget
 
+	signatures, reasoning bool // that have placeholders; see Fill
+
 	images ImageLimits // see Shrink
 	shrunk int         // how often Shrink has changed them
 
@@ -42,6 +44,22 @@ func (t *Transcript) Forget() bool {
 
 // IsPlain reports whether opaque data of the server is left out.
 func (t *Transcript) IsPlain() bool { return t.plain }
+
+// Fill makes the next request encode the whole history again, with placeholders for the
+// signatures of calls, for the reasoning of answers, or for both, if the server has produced
+// none. It returns false if that changes nothing.
+func (t *Transcript) Fill(signatures, reasoning bool) bool {
+	signatures, reasoning = signatures || t.signatures, reasoning || t.reasoning
+	if signatures == t.signatures && reasoning == t.reasoning {
+		return false
+	}
+	t.signatures, t.reasoning = signatures, reasoning
+	t.marks, t.text = nil, nil
+	return true
+}
+
+// Placeholders reports whether signatures and reasoning have placeholders.
+func (t *Transcript) Placeholders() (signatures, reasoning bool) { return t.signatures, t.reasoning }
 
 // mark identifies a canister. Canisters with the same ID are equal, because canisters in
 // a history do not change; see [converse.Binder].

@@ -100,6 +100,7 @@ type wireMessage struct {
 	Refusal    *string         `json:"refusal"`
 	ToolCalls  []wireCall      `json:"tool_calls"`
 	ToolCallID string          `json:"tool_call_id"`
+	Reasoning  string          `json:"reasoning_content"`
 }
 
 type wireCall struct {
@@ -109,6 +110,11 @@ type wireCall struct {
 		Name      string  `json:"name"`
 		Arguments *string `json:"arguments"`
 	} `json:"function"`
+	Extra struct {
+		Google struct {
+			ThoughtSignature string `json:"thought_signature"`
+		} `json:"google"`
+	} `json:"extra_content"`
 }
 
 type wireTool struct {
@@ -144,8 +150,8 @@ type wirePart struct {
 	File       json.RawMessage `json:"file"`
 }
 
-// parseRequest parses and checks a request. The failure is the answer to the client.
-func parseRequest(body []byte, header http.Header) (*Request, *Failure) {
+// parseRequest parses and checks a request, also by the rules of a provider. The failure is the answer to the client.
+func parseRequest(body []byte, header http.Header, provider string) (*Request, *Failure) {
 	var wire wireRequest
 	if err := json.Unmarshal(body, &wire); err != nil {
 		var wrong *json.UnmarshalTypeError
@@ -155,6 +161,9 @@ func parseRequest(body []byte, header http.Header) (*Request, *Failure) {
 		return nil, invalid("", "", "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The API expects a JSON payload.)")
 	}
 	if failure := validate(&wire); failure != nil {
+		return nil, failure
+	}
+	if failure := validateProvider(&wire, provider); failure != nil {
 		return nil, failure
 	}
 	r := &Request{

@@ -21,6 +21,10 @@ type Script struct {
 	// Repeat starts over after the last step. Calls should then have an empty ID, because
 	// a fixed ID would occur twice in one conversation.
 	Repeat bool
+	// Provider is "gemini", "kimi" or "deepseek" to refuse also those histories of Chat
+	// Completions that Gemini 3, Kimi or DeepSeek refuses, because answers lack its signatures
+	// or its reasoning.
+	Provider string
 }
 
 // Step is one exchange of a script.

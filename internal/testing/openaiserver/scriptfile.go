@@ -14,8 +14,9 @@ import (
 
 // fileScript is the JSON form of a script.
 type fileScript struct {
-	Repeat bool       `json:"repeat"`
-	Steps  []fileStep `json:"steps"`
+	Repeat   bool       `json:"repeat"`
+	Provider string     `json:"provider"`
+	Steps    []fileStep `json:"steps"`
 }
 
 type fileStep struct {
@@ -93,6 +94,7 @@ func (d *fileDuration) UnmarshalText(text []byte) error {
 //
 //	{
 //	  "repeat": false,
+//	  "provider": "",
 //	  "steps": [
 //	    {
 //	      "expect": {"last_role": "user", "contains": ["Oslo"], "offers": ["weather__now"]},
@@ -120,7 +122,10 @@ func ParseScript(data []byte) (Script, error) {
 	if decoder.More() {
 		return Script{}, errors.New("openaiserver: read script: more follows the script")
 	}
-	script := Script{Repeat: file.Repeat}
+	if _, known := providerRules[file.Provider]; !known {
+		return Script{}, fmt.Errorf("openaiserver: read script: there is no provider %q", file.Provider)
+	}
+	script := Script{Repeat: file.Repeat, Provider: file.Provider}
 	for i, s := range file.Steps {
 		step, err := s.step()
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 func TestParseScript(t *testing.T) {
 	script, err := openaiserver.ParseScript([]byte(`{
 	  "repeat": true,
+	  "provider": "kimi",
 	  "steps": [
 	    {"expect": {"last_role":"user","contains":["a"],"tool_messages":2,"offers":["x"],"no_tools":true,"model":"m"},
 	     "before": [{"failure": {"status":429,"message":"m","type":"t","param":"p","code":"c","headers":{"retry-after":"1"},"delay":"1s"}}],
@@ -26,7 +27,7 @@ func TestParseScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{
+	want := openaiserver.Script{Repeat: true, Provider: "kimi", Steps: []openaiserver.Step{
 		{
 			Expect: openaiserver.Expect{LastRole: "user", Contains: []string{"a"}, ToolMessages: 2, Offers: []string{"x"}, NoTools: true, Model: "m"},
 			Before: []openaiserver.Reply{openaiserver.Failure{Status: 429, Message: "m", Type: "t", Param: "p", Code: "c",
@@ -51,10 +52,11 @@ func TestParseScript(t *testing.T) {
 
 func TestParseScriptErrors(t *testing.T) {
 	tests := map[string]string{
-		`{`:              "unexpected EOF",
-		`{} {}`:          "more follows",
-		`{"step":[]}`:    `unknown field "step"`,
-		`{"steps":[{}]}`: "step 0: needs exactly one of",
+		`{`:                   "unexpected EOF",
+		`{} {}`:               "more follows",
+		`{"step":[]}`:         `unknown field "step"`,
+		`{"steps":[{}]}`:      "step 0: needs exactly one of",
+		`{"provider":"acme"}`: `there is no provider "acme"`,
 		`{"steps":[{"message":{},"failure":{}}]}`:                 "has 2",
 		`{"steps":[{"message":{},"before":[{}]}]}`:                "step 0: before 0: needs",
 		`{"steps":[{"message":{}},{"oddity":"x"}]}`:               `step 1: there is no oddity "x"`,

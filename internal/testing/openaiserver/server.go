@@ -58,6 +58,8 @@ type Server struct {
 	bodies  sync.Pool     // of *bytes.Buffer, for request bodies
 	done    chan struct{} // closed by Close: ends waits
 
+	provider string // see Script
+
 	url  string
 	http *http.Server  // nil unless Start created the server
 	gone chan struct{} // closed when http has stopped accepting
@@ -94,6 +96,7 @@ func New(script Script, options *Options) *Server {
 	if s.options.MaxBody <= 0 {
 		s.options.MaxBody = defaultMaxBody
 	}
+	s.provider = script.Provider
 	s.journal.limit = s.options.Record
 	for i, from := range script.Steps {
 		to := &s.steps[i]
@@ -326,7 +329,7 @@ func (s *Server) parse(r *http.Request, body []byte) (*Request, *Failure) {
 	case kind == messagesAPI:
 		return parseMessages(body, r.Header)
 	}
-	return parseRequest(body, r.Header)
+	return parseRequest(body, r.Header, s.provider)
 }
 
 // answer returns the reply to a request, or its fault.

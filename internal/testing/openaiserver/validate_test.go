@@ -4,6 +4,7 @@ package openaiserver_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -208,6 +209,40 @@ func TestIllegalRequests(t *testing.T) {
 				t.Errorf("param %q, want %q", param, test.param)
 			}
 		})
+	}
+}
+
+// TestProviders: a history that lacks what a provider requires is refused in its words.
+func TestProviders(t *testing.T) {
+	says := func(members, call string) string {
+		return `,{"role":"assistant","content":"Yes."` + members + `,"tool_calls":[{"id":"a","type":"function",` + call + `"function":{"name":"x","arguments":"{}"}}]},` + answers("a")
+	}
+	said := func(members string) string { return `,{"role":"assistant","content":"Yes."` + members + `}` }
+	const signed, mine, empty = `"extra_content":{"google":{"thought_signature":"s"}},`, `,"reasoning_content":" "`, `,"reasoning_content":""`
+	for _, test := range []struct{ provider, messages, want string }{
+		{"gemini", says("", ""), "Function call is missing a thought_signature in functionCall parts."},
+		{"gemini", says("", signed) + says("", ""), "position 4"},
+		{"gemini", says("", signed), ""},
+		{"gemini", says("", "") + "," + userMessage, ""},
+		{"kimi", says("", ""), "reasoning_content is missing in assistant tool call message at index 1"},
+		{"kimi", says(empty, ""), "reasoning_content is missing in assistant tool call message at index 1"},
+		{"kimi", says(mine, "") + said(""), ""},
+		{"deepseek", says("", ""), "`reasoning_content` in the thinking mode must be passed back"},
+		{"deepseek", says(mine, "") + said("") + "," + userMessage, "`reasoning_content` in the thinking mode must be passed back"},
+		{"deepseek", says(mine, "") + said(mine) + "," + userMessage + said("") + "," + userMessage, ""},
+		{"", says("", ""), ""},
+		{"acme", "", `there is no provider "acme"`},
+	} {
+		server := openaiserver.New(openaiserver.Script{
+			Provider: test.provider, Repeat: true, Steps: []openaiserver.Step{{Reply: openaiserver.Message{Text: "Well."}}},
+		}, nil)
+		r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(request(userMessage+test.messages, "")))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		if refused := w.Code == http.StatusBadRequest; refused != (test.want != "") || !strings.Contains(strings.ReplaceAll(w.Body.String(), `\"`, `"`), test.want) {
+			t.Errorf("%s: status %d, want %q: %s", test.provider, w.Code, test.want, w.Body)
+		}
 	}
 }
 
