@@ -367,6 +367,24 @@ func TestSSEEndpointElsewhere(t *testing.T) {
 	}
 }
 
+// An event that is not a message does not end a connection over HTTP with SSE.
+func TestOtherEventsOverSSE(t *testing.T) {
+	s := newSSE(t, func(w http.ResponseWriter, m mcptest.Message, out chan<- string) {
+		out <- "event: ping\ndata: 2026-07-28T12:00:00Z\n\n"
+		out <- "event: endpoint\ndata: /elsewhere\n\n"
+		out <- "id: 7\nretry: 1000\n\n"
+		out <- "event: heartbeat\n\n"
+		out <- fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", m.ID)
+		w.WriteHeader(http.StatusAccepted)
+	})
+	write := mcptest.Tool(t, mcptest.Open(t, mcpadapter.SSE(s.URL, nil)), "write")
+	for range 2 {
+		if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestSSETooLarge: the stream that all answers come on has to end with an event
 // that is too large, and says so.
 func TestSSETooLarge(t *testing.T) {

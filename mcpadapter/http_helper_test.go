@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -43,7 +44,7 @@ func openScripted(t *testing.T, s *mcptest.Scripted) ensemble.Connection {
 }
 
 // newSSE starts a server over HTTP with SSE whose only tool is "write". A call of it may send
-// its answer, or any other event, to out.
+// its answer, or another message, to out, or whole events, which have a blank line.
 func newSSE(t *testing.T, call func(w http.ResponseWriter, m mcptest.Message, out chan<- string)) *httptest.Server {
 	out := make(chan string, 8)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -54,6 +55,10 @@ func newSSE(t *testing.T, call func(w http.ResponseWriter, m mcptest.Message, ou
 				w.(http.Flusher).Flush()
 				select {
 				case text := <-out:
+					if strings.HasSuffix(text, "\n\n") {
+						fmt.Fprint(w, text)
+						continue
+					}
 					fmt.Fprintf(w, "event: message\ndata: %s\n\n", text)
 				case <-r.Context().Done():
 					return

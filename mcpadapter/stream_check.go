@@ -20,13 +20,15 @@ type checkedStream struct {
 	limit  int         // limit of one event, in bytes
 	id     jsonrpc.ID  // ID of the request; not valid if the stream is not for one request
 	spoil  func(error) // records the reason
+	apart  bool        // the stream is that of HTTP with SSE
+	joined bool        // with apart: the event with the endpoint has come
 
 	waiting []byte // checked, but not yet read
 	over    error
 }
 
 func (t *roundTripper) checkStream(ctx context.Context, body io.ReadCloser) io.ReadCloser {
-	s := &checkedStream{Closer: body, events: sse.NewReader(body, t.limit), limit: t.limit, id: outgoingFrom(ctx).id}
+	s := &checkedStream{Closer: body, events: sse.NewReader(body, t.limit), limit: t.limit, id: outgoingFrom(ctx).id, apart: t.apart}
 	reason := &t.streamErr
 	if x := exchangeFrom(ctx); x != nil && s.id.IsValid() {
 		reason = &x.rejected
@@ -57,16 +59,34 @@ func (s *checkedStream) fill() {
 		return
 	}
 	var broken error
-	if len(e.Data) > 0 && (e.Name == "" || e.Name == "message") {
+	if isMessage(e) {
 		_, broken = jsonrpc.DecodeMessage(e.Data)
 	}
 	switch {
 	case e.IsPartial && (broken != nil || len(e.Data) == 0): // cut off
 	case broken != nil:
 		s.refuse(&protocolError{"an event on its stream is not a JSON-RPC message", true})
-	default:
+	case s.passes(e):
 		s.waiting = e.Bytes()
 	}
+}
+
+// passes reports whether the SDK gets an event. On the stream of HTTP with SSE it takes each
+// event for a message, after the first one with the endpoint (MCP 2024-11-05, basic/transports §
+// HTTP with SSE).
+func (s *checkedStream) passes(e sse.Event) bool {
+	switch {
+	case !s.apart:
+		return true
+	case e.Name == "endpoint" && !s.joined:
+		s.joined = true
+		return true
+	}
+	return isMessage(e)
+}
+
+func isMessage(e sse.Event) bool {
+	return len(e.Data) > 0 && (e.Name == "" || e.Name == "message")
 }
 
 // refuse ends the stream and, if it is for one request, answers that with an error.
