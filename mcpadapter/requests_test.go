@@ -7,6 +7,7 @@ package mcpadapter_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -400,5 +401,28 @@ func TestRoundWithoutQuestions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCutStreamIsNotResumed: in the newest protocol a stream that was cut cannot be resumed, also
+// if its events have IDs: the call fails alone.
+func TestCutStreamIsNotResumed(t *testing.T) {
+	var calls atomic.Int32
+	s := newModern(t, func(w http.ResponseWriter, m mcptest.Message) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "id: 1\nretry: 1\n\n"+"id: 2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"}\n\n")
+		if calls.Add(1) > 1 {
+			_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":{"content":[]}}`+"\n\n")
+		}
+	})
+	write := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, nil)), "write")
+	if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); mcptest.CodeOf(err) != invoker.OutcomeUnknown {
+		t.Errorf("the call whose stream was cut: %v", err)
+	}
+	if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
+		t.Errorf("the next call: %v", err)
+	}
+	if n := len(s.Received("GET")); n > 0 {
+		t.Errorf("the client tried %d times to resume", n)
 	}
 }

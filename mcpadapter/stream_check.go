@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/consort-go/consort/internal/sse"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
@@ -17,18 +18,17 @@ import (
 type checkedStream struct {
 	io.Closer
 	events *sse.Reader
-	limit  int         // limit of one event, in bytes
 	id     jsonrpc.ID  // ID of the request; not valid if the stream is not for one request
 	spoil  func(error) // records the reason
-	apart  bool        // the stream is that of HTTP with SSE
-	joined bool        // with apart: the event with the endpoint has come
+	of     *roundTripper
+	joined bool // over HTTP with SSE: the event with the endpoint has come
 
 	waiting []byte // checked, but not yet read
 	over    error
 }
 
 func (t *roundTripper) checkStream(ctx context.Context, body io.ReadCloser) io.ReadCloser {
-	s := &checkedStream{Closer: body, events: sse.NewReader(body, t.limit), limit: t.limit, id: outgoingFrom(ctx).id, apart: t.apart}
+	s := &checkedStream{Closer: body, events: sse.NewReader(body, t.limit), id: outgoingFrom(ctx).id, of: t}
 	reason := &t.streamErr
 	if x := exchangeFrom(ctx); x != nil && s.id.IsValid() {
 		reason = &x.rejected
@@ -55,8 +55,11 @@ func (s *checkedStream) fill() {
 	e, err := s.events.Next()
 	s.over = err
 	if errors.Is(err, sse.ErrTooLarge) {
-		s.refuse(&tooLargeError{s.limit})
+		s.refuse(&tooLargeError{s.of.limit})
 		return
+	}
+	if s.of.agreed() >= wire.Modern { // there is no resuming: MCP 2026-07-28, basic/transports § Streamable HTTP
+		e.ID, e.Retry = "", 0
 	}
 	var broken error
 	if isMessage(e) {
@@ -76,7 +79,7 @@ func (s *checkedStream) fill() {
 // HTTP with SSE).
 func (s *checkedStream) passes(e sse.Event) bool {
 	switch {
-	case !s.apart:
+	case !s.of.apart:
 		return true
 	case e.Name == "endpoint" && !s.joined:
 		s.joined = true
