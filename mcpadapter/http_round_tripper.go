@@ -47,7 +47,6 @@ type roundTripper struct {
 	limit   int  // of one body, in bytes
 	apart   bool // answers arrive on another stream, as with SSE
 
-	sent      atomic.Value          // string: the last token sent
 	version   atomic.Value          // string: the negotiated protocol version
 	refusal   atomic.Value          // *authError: why no token could be obtained
 	streamErr atomic.Pointer[error] // why the stream that is not for one request was ended
@@ -261,10 +260,15 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	if out.method != "" && req.Header.Get("Mcp-Protocol-Version") >= wire.Modern {
 		req.Header.Set("Mcp-Method", out.method)
 	}
+	trip := t.base.RoundTrip
 	if prover != nil {
-		return prover.Send(req, t.base.RoundTrip)
+		trip = func(req *http.Request) (*http.Response, error) { return prover.Send(req, t.base.RoundTrip) }
 	}
-	return t.base.RoundTrip(req)
+	resp, err := trip(req)
+	if resp != nil {
+		resp.Request = req // which has what was sent, for clean
+	}
+	return resp, err
 }
 
 // contained calls authorized and recovers panics of a Token, an OAuth handler or a
@@ -288,7 +292,7 @@ func (t *roundTripper) addToken(req *http.Request) (*dpop.Prover, error) {
 		if err != nil || token == "" {
 			return nil, err
 		}
-		return t.authorizeWith(req, token, prover()), nil
+		return authorizeWith(req, token, prover()), nil
 	}
 	if t.oauth == nil {
 		return nil, nil
@@ -306,13 +310,12 @@ func (t *roundTripper) addToken(req *http.Request) (*dpop.Prover, error) {
 	case err != nil:
 		return nil, err
 	case token != nil:
-		return t.authorizeWith(req, token.AccessToken, prover()), nil
+		return authorizeWith(req, token.AccessToken, prover()), nil
 	}
 	return nil, nil
 }
 
-func (t *roundTripper) authorizeWith(req *http.Request, token string, prover *dpop.Prover) *dpop.Prover {
-	t.sent.Store(token)
+func authorizeWith(req *http.Request, token string, prover *dpop.Prover) *dpop.Prover {
 	scheme := "Bearer"
 	if prover != nil {
 		scheme = dpop.Scheme // RFC 9449, section 7.1
@@ -371,7 +374,7 @@ func (t *roundTripper) refused(req *http.Request, resp *http.Response) (*http.Re
 		if e.refused() && !e.transient() && !e.unauthorized() && !t.apart && answers(own, req) {
 			return answered(resp, body), nil
 		}
-		e.message = textcut.Bytes(t.clean(req)(message.Error.Message), wire.MaxQuoted)
+		e.message = textcut.Bytes(t.clean(resp.Request)(message.Error.Message), wire.MaxQuoted)
 	}
 	return nil, e
 }
@@ -411,15 +414,14 @@ func (t *roundTripper) checkJSON(req *http.Request, resp *http.Response) (*http.
 	case answers(message, req):
 		return answered(resp, body), nil
 	case response != nil && response.Error != nil:
-		return nil, &protocolError{"it answered with an error that has another ID: " + textcut.Bytes(t.clean(req)(response.Error.Error()), wire.MaxQuoted), true}
+		return nil, &protocolError{"it answered with an error that has another ID: " + textcut.Bytes(t.clean(resp.Request)(response.Error.Error()), wire.MaxQuoted), true}
 	}
 	return nil, &protocolError{"it answered with a message that is not the answer to the request", true}
 }
 
-// clean returns a function that removes the secrets of a request from a text.
+// clean returns a function that removes the secrets of a request that was sent from a text.
 func (t *roundTripper) clean(req *http.Request) func(text string) string {
-	sent, _ := t.sent.Load().(string)
-	return redact.Sent(slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), []string{sent})...)
+	return redact.Sent(slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), req.Header.Values("Authorization"))...)
 }
 
 // kill ends all requests and refuses further ones.

@@ -165,3 +165,56 @@ func TestTokenIgnoresItsContext(t *testing.T) {
 		t.Errorf("Close returned %v", err)
 	}
 }
+
+// TestTokenOfTheRequest: the token that a server repeats is removed from its error, also if the
+// connection has another one meanwhile.
+func TestTokenOfTheRequest(t *testing.T) {
+	for name, refuse := range map[string]func(http.ResponseWriter, mcptest.Message, string){
+		"an error": func(w http.ResponseWriter, m mcptest.Message, text string) { mcptest.ReplyError(w, m, -32000, text) },
+		"another ID": func(w http.ResponseWriter, _ mcptest.Message, text string) {
+			mcptest.ReplyError(w, mcptest.Message{ID: []byte(`"x"`)}, -32000, text)
+		},
+		"a status": func(w http.ResponseWriter, m mcptest.Message, text string) {
+			w.WriteHeader(http.StatusForbidden)
+			mcptest.ReplyError(w, m, -32000, text)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			arrived, answer := make(chan struct{}), make(chan struct{})
+			var calls atomic.Int32
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+				switch {
+				case m.Method != "tools/call":
+					return false
+				case calls.Add(1) == 1:
+					close(arrived)
+					<-answer
+					refuse(w, m, "it had "+m.Header.Get("Authorization"))
+				default:
+					mcptest.Reply(w, m, `{"content":[]}`)
+				}
+				return true
+			})
+			var token atomic.Value
+			token.Store("token-of-monday")
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{
+				ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"},
+				Token:         func(context.Context) (string, error) { return token.Load().(string), nil },
+			}))
+			write, failed := mcptest.Tool(t, c, "write"), make(chan error, 1)
+			go func() {
+				_, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+				failed <- err
+			}()
+			mcptest.Await(t, "the call", arrived)
+			token.Store("token-of-tuesday")
+			if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
+				t.Error(err)
+			}
+			close(answer)
+			if err := mcptest.Await(t, "the end of the call", failed); err == nil || strings.Contains(err.Error(), "monday") || !strings.Contains(err.Error(), "it had") {
+				t.Errorf("the call failed with %v", err)
+			}
+		})
+	}
+}
