@@ -238,7 +238,8 @@ func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) err
 		return nil
 	}
 	wanted := scopesOf(challenges)
-	if c.options.actsAlone() {
+	// A login asks for the scopes of the configuration, if there are any.
+	if c.options.actsAlone() || len(c.options.Scopes) > 0 && !contains(c.options.Scopes, wanted) {
 		return fmt.Errorf("the server wants more rights (%s): add the scopes to the configuration", serverText(strings.Join(wanted, " ")))
 	}
 	l, err := find(ctx, c.options.Store, c.key)
@@ -256,6 +257,11 @@ func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) err
 	}
 	needed := &neededError{fmt.Sprintf("the server wants more rights (%s)", serverText(strings.Join(wanted, " "))), c.options.Hint, true}
 	return errors.Join(needed, err)
+}
+
+// contains reports whether all has each of some, of which there are any.
+func contains(all, some []string) bool {
+	return len(some) > 0 && !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
 }
 
 func union(a, b []string) []string {

@@ -252,6 +252,26 @@ func TestStepUp(t *testing.T) {
 	accepted(t, s, c)
 }
 
+// TestStepUpWithConfiguredScopes: a login asks for the configured scopes, so that it can help only
+// if the server wants these.
+func TestStepUpWithConfiguredScopes(t *testing.T) {
+	for scopes, helps := range map[string]bool{"write": false, "read write": false, "": false, "read": true} {
+		_, network := world(authserver.Behaviour{Demanded: "read", Granted: "read"})
+		c := newClient(t, network, login.Options{Scopes: []string{"read", "list"}})
+		loggedIn(t, c, network)
+		refused := &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{}, Body: http.NoBody}
+		challenge := `Bearer error="insufficient_scope"`
+		if scopes != "" {
+			challenge += `, scope="` + scopes + `"`
+		}
+		refused.Header.Set("WWW-Authenticate", challenge)
+		err := c.Authorize(t.Context(), &http.Request{}, refused)
+		if err == nil || strings.Contains(err.Error(), "configuration") == helps {
+			t.Errorf("%q is wanted: %v", scopes, err)
+		}
+	}
+}
+
 // TestScopesOfAnotherServer: if the server has moved to another authorization server, that one is
 // not asked for the scopes of the former one.
 func TestScopesOfAnotherServer(t *testing.T) {
