@@ -4,7 +4,9 @@ package grpctool
 
 import (
 	"context"
+	"encoding/json"
 
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -38,6 +40,13 @@ func (c *connection) ask(ctx context.Context, method string, request, response p
 		return err
 	}
 	err = c.conn.Invoke(inner, "/"+c.service+"/"+method, request, response)
+	if answer, ok := response.(*toolspb.ToolCallResponse); ok && err == nil && !answer.GetSuccess() {
+		clean := c.source.options.cleaner(inner)
+		answer.ErrorMessage = clean(answer.ErrorMessage)
+		if json.Valid([]byte(answer.FailureJson)) {
+			answer.FailureJson = string(redact.JSON(json.RawMessage(answer.FailureJson), clean))
+		}
+	}
 	switch left := r.left.Load(); {
 	case err == nil:
 		return nil
@@ -46,7 +55,7 @@ func (c *connection) ask(ctx context.Context, method string, request, response p
 	case c.life.Err() != nil:
 		return c.gone(err, left && what == lasting)
 	default:
-		return failureOf(err, exchange{left: left, answered: r.answered.Load(), said: r.said.Load(), what: what})
+		return failureOf(c.source.options.cleaned(inner, err), exchange{left: left, answered: r.answered.Load(), said: r.said.Load(), what: what})
 	}
 }
 

@@ -14,9 +14,11 @@ import (
 
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/jsontext"
+	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 )
 
 // legalKey matches the metadata names that gRPC allows (gRPC over HTTP/2, § Requests).
@@ -95,6 +97,32 @@ func (s *source) outgoing(ctx context.Context, personal bool) (context.Context, 
 func withMetadataOf(ctx, other context.Context) context.Context {
 	md, _ := metadata.FromOutgoingContext(other)
 	return metadata.NewOutgoingContext(ctx, md)
+}
+
+// cleaner returns a function that removes the secrets of a request from a text of the server,
+// which may repeat them. ctx has the metadata that was sent.
+func (o *Options) cleaner(ctx context.Context) func(text string) string {
+	md, _ := metadata.FromOutgoingContext(ctx)
+	secrets := slices.Concat(slices.Collect(maps.Values(o.Metadata)), md.Get("authorization"))
+	for name := range o.TrustedMetadata {
+		secrets = append(secrets, md.Get(name)...)
+	}
+	return redact.Sent(secrets...)
+}
+
+// cleaned removes the secrets of a request from the error of the server.
+func (o *Options) cleaned(ctx context.Context, err error) error {
+	s, ok := status.FromError(err)
+	if err == nil || !ok {
+		return err
+	}
+	text := o.cleaner(ctx)(s.Message())
+	if text == s.Message() {
+		return err
+	}
+	clean := s.Proto()
+	clean.Message = text
+	return status.ErrorProto(clean)
 }
 
 func (o *Options) token(ctx context.Context) (string, error) {

@@ -5,6 +5,7 @@ package grpctool_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 )
@@ -299,4 +301,59 @@ func TestMovingToAnotherCopy(t *testing.T) {
 		t.Errorf("the call of the old server: %v", err)
 	}
 	await(t, "the loss", connection.Lost())
+}
+
+// Secrets that a server repeats in its errors are removed from them.
+func TestServerRepeatsSecrets(t *testing.T) {
+	options := &grpctool.Options{
+		Plaintext: true, PlaintextSecrets: true, BearerToken: "token-456", Metadata: map[string]string{"x-key": "sesame-123"},
+		TrustedMetadata: map[string]string{"x-user": "user"},
+	}
+	repeated := func(ctx context.Context) string {
+		md, _ := metadata.FromIncomingContext(ctx)
+		return fmt.Sprint("I got ", md.Get("authorization"), md.Get("x-key"), md.Get("x-user"))
+	}
+	check := func(name string, err error) {
+		t.Helper()
+		text := fmt.Sprint(err)
+		if failure, ok := errors.AsType[*invoker.Failure](err); ok {
+			text = fmt.Sprint(text, failure.Cause, canister.TextOf(failure.Content))
+		}
+		if !strings.Contains(text, "I got") || strings.Contains(text, "456") || strings.Contains(text, "123") || strings.Contains(text, "ada-789") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	user := invoker.NewTrusted[string]("user")
+	for name, call := range map[string]func(context.Context) (*toolspb.ToolCallResponse, error){
+		"a status": func(ctx context.Context) (*toolspb.ToolCallResponse, error) {
+			return nil, status.Error(codes.PermissionDenied, repeated(ctx))
+		},
+		"a message": func(ctx context.Context) (*toolspb.ToolCallResponse, error) {
+			return &toolspb.ToolCallResponse{ErrorMessage: repeated(ctx)}, nil
+		},
+		"a failure": func(ctx context.Context) (*toolspb.ToolCallResponse, error) {
+			return &toolspb.ToolCallResponse{FailureJson: fmt.Sprintf(`{"error":{"code":"CONFLICT","message":%q}}`, repeated(ctx))}, nil
+		},
+	} {
+		service := &scripted{call: func(ctx context.Context, _ *toolspb.ToolCallRequest) (*toolspb.ToolCallResponse, error) {
+			return call(ctx)
+		}}
+		at := newSite(t, service.under(grpctool.Service))
+		_, err := tool(t, opened(t, grpctool.Source(at.address, options)), "tool").Invoke(invoker.WithTrusted(within(t), user.Value("ada-789")), &invoker.Call{})
+		check(name, err)
+	}
+	service := &scripted{list: func(ctx context.Context, _ *toolspb.ListToolsRequest) (*toolspb.ListToolsResponse, error) {
+		return nil, status.Error(codes.PermissionDenied, repeated(ctx))
+	}}
+	_, err := grpctool.Source(newSite(t, service.under(grpctool.Service)).address, options).Open(within(t))
+	check("a list", err)
+	at := newSite(t, func() *grpc.Server {
+		srv := grpc.NewServer()
+		toolspb.RegisterMcpServiceServer(srv, scriptedMCP{connect: func(stream grpc.BidiStreamingServer[toolspb.ConnectRequest, toolspb.ConnectResponse]) error {
+			return status.Error(codes.PermissionDenied, repeated(stream.Context()))
+		}})
+		return srv
+	})
+	_, err = grpctool.DialMCP(within(t), at.address, &grpctool.Options{Plaintext: true, PlaintextSecrets: true, BearerToken: "token-456", Metadata: options.Metadata})
+	check("MCP", err)
 }

@@ -113,13 +113,13 @@ func (l *MCPLink) open(ctx context.Context) error {
 	}
 	l.stream, err = toolspb.NewMcpServiceClient(l.conn).Connect(withMetadataOf(l.life, dressed))
 	if err != nil {
-		return err
+		return l.source.options.cleaned(dressed, err)
 	}
 	frame, err := l.stream.Recv()
 	if err == nil && len(frame.GetMessage()) > 0 {
 		err = status.Error(codes.Internal, "the server sent a message before it accepted the connection")
 	}
-	return err
+	return l.source.options.cleaned(dressed, err)
 }
 
 // read receives the server's frames. It skips frames that are not messages.
@@ -131,7 +131,7 @@ func (l *MCPLink) read() {
 			err = errNotReading
 		}
 		if err != nil {
-			l.readErr = err
+			l.readErr = l.source.options.cleaned(l.stream.Context(), err)
 			return
 		}
 		message, err := jsonrpc.DecodeMessage(frame.GetMessage())
