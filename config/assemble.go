@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/internal/serving"
 	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/config/values"
 
@@ -130,7 +131,7 @@ type Assembly struct {
 	Telemetry *telemetry.Telemetry
 
 	fallbacks *converse.ModelChain // of the model; nil if it has none
-	certified [][]invoker.Value    // per client that is identified by a certificate
+	certified []serving.Certified  // clients that are identified by a certificate
 	issuer    *serve.OIDC          // of the tokens of served clients; may be nil
 	closers   []func() error       // run in reverse order, after the roster is closed
 	servers   []named              // without the disabled ones

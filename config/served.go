@@ -36,23 +36,6 @@ func (a *Assembly) OwnerOf(ctx context.Context) (string, error) {
 	return OwnerPrefix + owner, err
 }
 
-// ValuesOf returns the trusted values of the owner of a conversation, for a process
-// without a caller. It returns an error if no identity in the configuration matches: the
-// client was removed, or its trusted values have changed.
-func (a *Assembly) ValuesOf(_ context.Context, info history.Info) ([]invoker.Value, error) {
-	a = a.latest()
-	callers := append([][]invoker.Value{nil, a.Serve.Trusted}, a.certified...)
-	for _, known := range a.Serve.Tokens {
-		callers = append(callers, known.Trusted)
-	}
-	for _, values := range callers {
-		if owner, err := a.OwnerOf(invoker.WithTrusted(context.Background(), values...)); err == nil && owner == info.Owner {
-			return values, nil
-		}
-	}
-	return nil, fmt.Errorf("config: the conversation %q belongs to %q, who is no longer in the configuration", info.ID, info.Owner)
-}
-
 // OpenServed returns a function that creates the conversations of served clients. Their
 // trusted values come with each turn and not from the person who runs the
 // program. log stores the conversations; nil keeps them in memory.

@@ -208,15 +208,15 @@ clients = [
 	if ada != renewed || ada == owner(invoker.TrustedJSON("user", json.RawMessage(`"ben"`))) || ada == owner() || strings.Contains(ada, "ada") {
 		t.Errorf("%s, %s", ada, renewed)
 	}
-	values, err := parts.ValuesOf(t.Context(), history.Info{Owner: ada})
+	values, err := parts.ValuesOf(t.Context(), history.Info{Owner: ada}, nil)
 	if err != nil || len(values) != 2 {
 		t.Errorf("ada: %v, %v", values, err)
 	}
-	if values, err := parts.ValuesOf(t.Context(), history.Info{Owner: owner()}); err != nil || len(values) != 0 {
+	if values, err := parts.ValuesOf(t.Context(), history.Info{Owner: owner()}, nil); err != nil || len(values) != 0 {
 		t.Errorf("nobody: %v, %v", values, err)
 	}
 	for _, stranger := range []string{"", "ann", owner(invoker.TrustedJSON("user", json.RawMessage(`"eve"`)))} {
-		if values, err := parts.ValuesOf(t.Context(), history.Info{ID: "talk", Owner: stranger}); err == nil || values != nil {
+		if values, err := parts.ValuesOf(t.Context(), history.Info{ID: "talk", Owner: stranger}, nil); err == nil || values != nil {
 			t.Errorf("%q: %v", stranger, values)
 		}
 	}

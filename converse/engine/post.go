@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/sender"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -50,6 +51,9 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 	}
 	if message.Time.IsZero() {
 		message.Time = now
+	}
+	if err := sender.Mark(ctx, &message); err != nil {
+		return fmt.Errorf("engine: %w", err)
 	}
 	for begins := 0; ; {
 		start, canisters, err := LastTurn(ctx, log, conversation, since)

@@ -90,7 +90,7 @@ func TestConversationsOfOIDC(t *testing.T) {
 	t.Cleanup(web.Close)
 	issuer.URL = web.URL
 	const audience = "https://tools.example/mcp"
-	path := file(t, model(t, says("Good morning.")), historyTable, `
+	path := file(t, model(t, says("Good morning."), says("Good evening.")), historyTable, `
 [serve]
 http = "127.0.0.1:0"
 converse = true
@@ -122,5 +122,16 @@ trusted = {user = "/email"}
 	}
 	if status, text := s.asks("no token", "GET", "/api/conversations", ""); status != http.StatusUnauthorized {
 		t.Errorf("%d %s", status, text)
+	}
+	waitFor(t, "the answer", func() bool {
+		_, text := asks("ada@example.com", "GET", "/api/conversations/"+created.ID+"/history", "")
+		return strings.Contains(text, "Good morning.") || strings.Contains(s.stderr.String(), "engine.turn.")
+	})
+	if _, text := asks("ada@example.com", "GET", "/api/conversations/"+created.ID+"/history", ""); !strings.Contains(text, "Good morning.") {
+		t.Fatalf("no answer: %s", text)
+	}
+	ada := key.Sign(issuer.Claims(audience, map[string]any{"sub": "ada@example.com", "email": "ada@example.com"}), nil)
+	if h, failure := s.says(ada, "And now?", created.ID); failure != "" || h.Answer != "Good evening." {
+		t.Errorf("the tool: %+v, %s", h, failure)
 	}
 }

@@ -34,19 +34,17 @@ type api struct {
 func (a *api) mount(web *web, mcp *mcpserver.Server) {
 	s := a.server
 	handler := httpapi.New(a.feed, &httpapi.Options{
-		Open:    a.conversations.open,
-		Limits:  s.Assembly.ServedLimits,
-		Owner:   a.owner,
-		Name:    func(ctx context.Context) string { return cmp.Or(access.NameFrom(ctx), "client") },
+		Open:   a.conversations.open,
+		Limits: s.Assembly.ServedLimits,
+		Owner:  a.owner,
+		Name:   func(ctx context.Context) string { return cmp.Or(access.NameFrom(ctx), "client") },
 		Models:  []string{s.Config.Model.Name.Reveal(), "consort"},
 		Origins: []string{"*"}, // Identify refuses foreign ones
 		MaxBody: s.settings.MaxBody, MaxBodies: s.settings.MaxBodies,
 		MaxStreams: maxStreams,
 		Ending:     s.ending,
 		Logger:     s.Assembly.Logger,
-		Admit: func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
-			return mcp.Perform(ctx, conversetool.Name, argumentsOf(entry), enter)
-		},
+		Admit:      a.admit(mcp),
 	})
 	allowed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if w.Header().Get("Access-Control-Allow-Origin") != "" { // without it a browser's openai client repeats what must not be repeated
@@ -67,6 +65,18 @@ func (a *api) mount(web *web, mcp *mcpserver.Server) {
 		})
 	}
 	web.offers("conversations at /api/conversations, /v1 and /agui")
+}
+
+// admit returns a function that lets a message or an answer of a caller enter as a call of the
+// tool converse, and records its sender.
+func (a *api) admit(mcp *mcpserver.Server) func(context.Context, httpapi.Entry, func(context.Context) error) error {
+	return func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
+		ctx, err := a.conversations.withSender(ctx)
+		if err != nil {
+			return err
+		}
+		return mcp.Perform(ctx, conversetool.Name, argumentsOf(entry), enter)
+	}
 }
 
 // owner returns the owner of the caller's conversations in the store.

@@ -33,6 +33,8 @@ type conversations struct {
 	store  histories.ClientsOnly
 	open   converse.OpenFunc
 	owner  func(context.Context) (string, error)
+	// withSender returns a context whose messages record that the caller sent them.
+	withSender func(context.Context) (context.Context, error)
 	// ending ends when the process shuts down. Turns are then left for later; otherwise
 	// they are cancelled together with their call.
 	ending context.Context
@@ -60,6 +62,9 @@ func (c *conversations) call(ctx context.Context, m conversetool.Message) (reply
 	known, err := c.owner(ctx)
 	if err == nil {
 		err = m.Check()
+	}
+	if err == nil {
+		ctx, err = c.withSender(ctx)
 	}
 	if err != nil {
 		return reply{}, err

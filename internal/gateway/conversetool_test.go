@@ -73,7 +73,7 @@ func TestServedTurnsReportProgress(t *testing.T) {
 		defer feed.Close()
 		served := &conversations{
 			engine: carries, feed: feed, store: store, open: open, ending: context.Background(),
-			owner: func(context.Context) (string, error) { return owner, nil },
+			owner: func(context.Context) (string, error) { return owner, nil }, withSender: unmarked,
 		}
 		tool, err := served.tool()
 		if err != nil {

@@ -85,7 +85,7 @@ func NewParts(assembly *config.Assembly, store histories.ClientsOnly) Parts {
 	p := Parts{Store: store, Open: assembly.OpenServed(store.Store), Logger: assembly.Logger}
 	p.Values = func(ctx context.Context, info history.Info) ([]invoker.Value, error) {
 		info.Owner = store.Known(info.Owner)
-		return assembly.ValuesOf(ctx, info)
+		return assembly.ValuesOf(ctx, info, store)
 	}
 	p.Notifier = notifierOf(store.Store)
 	return p

@@ -199,7 +199,7 @@ func (s *server) offerConversations(ctx context.Context) (stop func() error, err
 		return nil, err
 	}
 	feed := httpapi.NewFeed(eng, store)
-	c := &conversations{engine: eng, feed: feed, store: store, open: parts.Open, owner: s.Assembly.OwnerOf, ending: s.ending}
+	c := &conversations{engine: eng, feed: feed, store: store, open: parts.Open, owner: s.Assembly.OwnerOf, withSender: s.Assembly.WithSender, ending: s.ending}
 	s.engine, s.store, s.open = eng, &store, parts.Open
 	tool, err := c.tool()
 	if err != nil {

@@ -87,7 +87,7 @@ func TestUnreachableEngine(t *testing.T) {
 		feed := httpapi.NewFeed(test.engine, store)
 		t.Cleanup(feed.Close)
 		served := &conversations{engine: test.engine, feed: feed, store: histories.ClientsOnly{Store: store}, ending: t.Context(),
-			owner: func(context.Context) (string, error) { return owner, nil }}
+			owner: func(context.Context) (string, error) { return owner, nil }, withSender: unmarked}
 		_, err := served.call(t.Context(), test.said)
 		failure, ok := errors.AsType[*invoker.Failure](err)
 		if !ok || !strings.Contains(failure.Message, test.want) || failure.Retryable != test.retryable || strings.Contains(failure.Message, "10.0.0.7") {
@@ -127,7 +127,7 @@ func TestAskingForAnAnswerContinuesTheTurn(t *testing.T) {
 	feed := httpapi.NewFeed(local, store)
 	defer feed.Close()
 	served := &conversations{engine: local, feed: feed, store: store, open: open, ending: t.Context(),
-		owner: func(context.Context) (string, error) { return owner, nil }}
+		owner: func(context.Context) (string, error) { return owner, nil }, withSender: unmarked}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if h, err := served.call(ctx, conversetool.Message{Conversation: "a"}); err != nil || h.Answer != "Here I am." {
@@ -152,3 +152,6 @@ func TestWhoMayBeAtWork(t *testing.T) {
 		}
 	}
 }
+
+// unmarked records no sender.
+func unmarked(ctx context.Context) (context.Context, error) { return ctx, nil }

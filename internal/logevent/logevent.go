@@ -94,6 +94,7 @@ var (
 	HistoryPruned      = named("history.pruned")
 	HistoryPruneFailed = named("history.prune.failed")
 	WakeFailed         = named("conversation.wake.failed")
+	SenderUnknown      = named("conversation.sender.unknown")
 )
 
 // Engines.

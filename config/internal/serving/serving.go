@@ -63,8 +63,14 @@ func (t *Tools) areForModels(item *ensemble.Item) bool {
 type Servers struct {
 	MCP  *mcpserver.Options
 	GRPC *grpctool.ServerOptions
-	// Certified are the trusted values of each client that is identified by a certificate.
-	Certified [][]invoker.Value
+	// Certified are the clients that are identified by a certificate.
+	Certified []Certified
+}
+
+// Certified is a client that is identified by a certificate.
+type Certified struct {
+	Name    string
+	Trusted []invoker.Value
 }
 
 // New returns the options of servers. Servers at an address do not get the values of the
@@ -98,7 +104,7 @@ func (s offer) tokens(made *Servers) error {
 		path := fmt.Sprintf("serve.clients[%d]", i)
 		trusted, err := grammar.TrustedValues(path+".trusted", client.Trusted)
 		if client.Certificate != "" {
-			made.Certified = append(made.Certified, trusted)
+			made.Certified = append(made.Certified, Certified{client.Name, trusted})
 			continue // withTLS reports the problem
 		}
 		hash := hashOf(&client)
