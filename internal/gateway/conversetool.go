@@ -138,7 +138,7 @@ func (t *servedTurn) continueWith(ctx context.Context, owner, text string) error
 		return err
 	}
 	t.after, t.turn = info.Length, rand.Text()
-	err = t.tool.engine.Send(ctx, t.id, canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)})
+	err = t.tool.engine.Send(engine.MustExist(ctx), t.id, canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)})
 	t.sent = err == nil || errors.Is(err, engine.ErrKept)
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -61,9 +62,10 @@ func (c *conversations) continueAnswered(ctx context.Context, changed history.Fi
 }
 
 // recheck makes the engine check a conversation whose last message is last. It waits at
-// most pollInterval for a conversation with a running turn.
+// most pollInterval for a conversation with a running turn, and does not begin one that was
+// deleted meanwhile.
 func (c *conversations) recheck(ctx context.Context, id string, last canister.User) error {
 	bounded, cancel := context.WithTimeout(ctx, pollInterval)
 	defer cancel()
-	return c.engine.Send(bounded, id, last)
+	return c.engine.Send(engine.MustExist(bounded), id, last)
 }

@@ -155,3 +155,43 @@ func TestWhoMayBeAtWork(t *testing.T) {
 
 // unmarked records no sender.
 func unmarked(ctx context.Context) (context.Context, error) { return ctx, nil }
+
+// deleting is an engine whose conversations are deleted just before a message arrives.
+type deleting struct {
+	engine.Engine
+	store history.Store
+}
+
+func (d deleting) Send(ctx context.Context, conversation string, message canister.User) error {
+	if err := d.store.Delete(ctx, conversation, history.AnyLength); err != nil {
+		return err
+	}
+	return engine.Post(ctx, d.store, nil, conversation, message, time.Now())
+}
+
+// A conversation that is deleted while a message or an answer is on its way stays deleted.
+func TestDeletedConversationsStayDeleted(t *testing.T) {
+	owner := config.OwnerPrefix + "ada"
+	for name, send := range map[string]func(*conversations) error{
+		"a message": func(c *conversations) error {
+			return (&servedTurn{tool: c, id: "a"}).continueWith(t.Context(), owner, "Hi.")
+		},
+		"a check": func(c *conversations) error {
+			return c.recheck(t.Context(), "a", canister.User{Head: canister.Head{ID: "u", Time: time.Now()}, Content: canister.Texts("hi")})
+		},
+	} {
+		store := history.NewMemory()
+		err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hi")})
+		if err = errors.Join(err, store.Describe(t.Context(), "a", history.Change{Owner: &owner})); err != nil {
+			t.Fatal(err)
+		}
+		c := &conversations{engine: deleting{store: store}, store: histories.ClientsOnly{Store: store}, ending: t.Context(),
+			owner: func(context.Context) (string, error) { return owner, nil }, withSender: unmarked}
+		if err := send(c); !errors.Is(err, history.ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if info, err := store.Info(t.Context(), "a"); !errors.Is(err, history.ErrNotFound) {
+			t.Errorf("%s: the conversation is there again: %+v, %v", name, info, err)
+		}
+	}
+}
