@@ -46,9 +46,9 @@ type Options struct {
 	// for example to count it against a budget. enter puts it into the log; an error of
 	// Admit refuses the request as one of Owner does. Nil calls enter.
 	Admit func(ctx context.Context, entry Entry, enter func(context.Context) error) error
-	// Models are the names that the OpenAI-compatible requests may use; the first one is
-	// the default. The engine decides which model answers. Default "consort".
-	Models []string
+	// Models returns the names that the OpenAI-compatible requests may use now; the first one is
+	// the default. The engine decides which model answers. Nil means "consort".
+	Models func() []string
 	// Origins are the web origins, such as "https://app.example.com", whose scripts may
 	// send requests, in addition to the server's own host. "*" allows any. Other origins
 	// are refused (403). The handler sends no CORS headers and answers no preflight: a
@@ -124,8 +124,8 @@ func New(feed *Feed, options *Options) http.Handler {
 	h.streams.Most = h.MaxStreams
 	h.Heartbeat = cmp.Or(h.Heartbeat, defaultHeartbeat)
 	h.Logger = logevent.Logger(h.Logger)
-	if len(h.Models) == 0 {
-		h.Models = []string{defaultModel}
+	if h.Models == nil {
+		h.Models = func() []string { return []string{defaultModel} }
 	}
 	if h.Name == nil {
 		h.Name = func(context.Context) string { return "client" }

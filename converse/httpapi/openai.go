@@ -84,12 +84,13 @@ type openAI struct{ h *handler }
 
 // model returns the name of the model of a request.
 func (o openAI) model(m members) (string, error) {
-	name := o.h.Models[0]
+	models := o.h.Models()
+	name := models[0]
 	if err := m.read("model", &name); err != nil {
 		return "", err
 	}
-	if !slices.Contains(o.h.Models, name) {
-		return "", failure(http.StatusNotFound, "model_not_found", fmt.Sprintf("There is no model %q.", name), fmt.Sprintf("Use one of %q.", o.h.Models)).about("model")
+	if !slices.Contains(models, name) {
+		return "", failure(http.StatusNotFound, "model_not_found", fmt.Sprintf("There is no model %q.", name), fmt.Sprintf("Use one of %q.", models)).about("model")
 	}
 	return name, nil
 }
@@ -104,7 +105,7 @@ func (o openAI) models(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	all := []map[string]any{}
-	for _, name := range o.h.Models {
+	for _, name := range o.h.Models() {
 		all = append(all, modelOf(name))
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": all})

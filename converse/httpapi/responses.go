@@ -307,7 +307,7 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 		return nil, found, err
 	}
 	t := &turn{h: o.h, conversation: id.conversation, after: id.after}
-	a := &responseAnswer{turn: t, id: id.String(), model: o.h.Models[0]}
+	a := &responseAnswer{turn: t, id: id.String(), model: o.h.Models()[0]}
 	isBegun := false
 	for c, err := range o.h.store.Read(ctx, id.conversation, id.after) {
 		if err != nil {

@@ -193,3 +193,15 @@ func TestClientsLeaveAtShutdown(t *testing.T) {
 		t.Errorf("got %q", names)
 	}
 }
+
+// After a reload, the OpenAI-compatible API knows the new name of the model.
+func TestModelsAfterAReload(t *testing.T) {
+	t.Parallel()
+	table, clients := model(t), "converse = true\n"+clientAda
+	r := serveReloading(t, "false", clients, table, historyTable)
+	r.write("false", clients, strings.Replace(table, "scripted", "renamed", 1), historyTable)
+	r.reload(exit.Done)
+	if status, text := r.asks("ada", "GET", "/v1/models", ""); status != http.StatusOK || !strings.Contains(text, "renamed") || strings.Contains(text, "scripted") {
+		t.Errorf("%d %s", status, text)
+	}
+}

@@ -31,14 +31,16 @@ type api struct {
 }
 
 // mount adds the paths of the API to a mux.
-func (a *api) mount(web *web, mcp *mcpserver.Server) {
-	s := a.server
+func (a *api) mount(web *web, servers *servers) {
+	s, mcp := a.server, servers.mcp
 	handler := httpapi.New(a.feed, &httpapi.Options{
 		Open:   a.conversations.open,
 		Limits: s.Assembly.ServedLimits,
 		Owner:  a.owner,
 		Name:   func(ctx context.Context) string { return cmp.Or(access.NameFrom(ctx), "client") },
-		Models:  []string{s.Config.Model.Name.Reveal(), "consort"},
+		Models: func() []string {
+			return []string{cmp.Or(servers.config.Load(), s.Config).Model.Name.Reveal(), "consort"}
+		},
 		Origins: []string{"*"}, // Identify refuses foreign ones
 		MaxBody: s.settings.MaxBody, MaxBodies: s.settings.MaxBodies,
 		MaxStreams: maxStreams,

@@ -120,7 +120,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	s.Assembly.Serve.Others = s.web.mux
 	servers := newServers(s.Assembly, s.settings, watched.reason)
 	if s.api != nil {
-		s.api.mount(s.web, servers.mcp)
+		s.api.mount(s.web, servers)
 	}
 	defer s.startReloads(servers)()
 	opened, closeConsole, err := s.offerConsole(ctx, servers)
