@@ -332,3 +332,20 @@ who = "ada"
 	g.signal(os.Interrupt)
 	g.ends(exit.Done)
 }
+
+// After a reload with which nobody is identified, no text logs in to the console.
+func TestConsoleAfterAReloadToOpen(t *testing.T) {
+	t.Parallel()
+	r := serveReloading(t, "false", "console = \"operate\"\n"+clientAda)
+	login := strings.TrimSuffix(r.url, "/mcp") + "/console/login"
+	ada, eve := newVisitor(t), newVisitor(t)
+	console, _ := ada.intoConsole(r.service, adaToken)
+	r.write("false", "console = \"operate\"\nopen = true")
+	r.reload(exit.Done)
+	if status, text := eve.read(eve.browser.PostForm(login, url.Values{"token": {"x"}})); status != http.StatusUnauthorized {
+		t.Errorf("any text logs in: %d %s", status, text)
+	}
+	if status, text := ada.read(ada.browser.Get(console + "/")); status != http.StatusForbidden {
+		t.Errorf("a session goes on: %d %s", status, text)
+	}
+}

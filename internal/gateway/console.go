@@ -46,8 +46,7 @@ const HasConsole = true
 // the address where it is served. The caller must call stop.
 func (s *server) offerConsole(ctx context.Context, servers *servers) (opened func(address string), stop func(), err error) {
 	settings := s.settings
-	identifies := settings.Token.Reveal() != "" || len(settings.Clients) > 0 || settings.OIDC != nil
-	if settings.HTTP.Reveal() == "" || !identifies && s.Console == nil {
+	if settings.HTTP.Reveal() == "" || !identifies(settings) && s.Console == nil {
 		s.web.offers("the console only to clients with tokens (serve.clients); consort console opens it on this machine")
 		return func(string) {}, func() {}, nil
 	}
@@ -81,7 +80,7 @@ type consoleParts struct {
 
 func (p *consoleParts) options(ctx context.Context) (o console.Options, err error) {
 	o = console.Options{
-		Identify: func(next http.Handler) http.Handler { return p.servers.mcp.Identify(listening.Finished{Handler: next}) }, Tokens: func() bool { return p.of.Console == nil }, Caller: p.caller,
+		Identify: func(next http.Handler) http.Handler { return p.servers.mcp.Identify(listening.Finished{Handler: next}) }, Tokens: func() bool { return p.of.Console == nil && identifies(p.servers.settings.Load()) }, Caller: p.caller,
 		Engine: p.of.engine, Runs: p.runs, Active: p.active(), Begin: p.begin,
 		Roster: p.of.Assembly.Roster, Select: p.selection, Trust: p.trust, Call: p.call, Shown: p.shown, Pins: p.pins,
 		Login: func(name string) loginpages.Kind { return p.of.logins.Kind(name) }, OpenLogin: p.openLogin,
@@ -295,8 +294,11 @@ func (s clientsOf) List(ctx context.Context, filter history.Filter) iter.Seq2[hi
 	return histories.ListOnly(ctx, s.Store, filter, s.shows)
 }
 
-// roleOf returns the role of a client.
+// roleOf returns the role of a client. No client has one if clients are not identified.
 func roleOf(settings *serve.Options, client string) console.Role {
+	if !identifies(settings) {
+		return console.Nothing
+	}
 	role := cmp.Or(settings.Console, "read")
 	for _, one := range settings.Clients {
 		if client != "" && one.Name == client {

@@ -296,11 +296,15 @@ func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Conf
 
 // mayReplace returns an error if the settings of [serve] must not replace running.
 func mayReplace(next, running *serve.Options) error {
-	identifies := func(s *serve.Options) bool { return s.Token.Reveal() != "" || len(s.Clients) > 0 || s.OIDC != nil }
 	if next.Listens() && identifies(running) && !identifies(next) && !next.Open {
 		return errOpen
 	}
 	return nil
+}
+
+// identifies reports whether the settings identify clients.
+func identifies(s *serve.Options) bool {
+	return s.Token.Reveal() != "" || len(s.Clients) > 0 || s.OIDC != nil
 }
 
 // withRunning returns a configuration with the settings of the running one that are read
