@@ -333,6 +333,33 @@ who = "ada"
 	g.ends(exit.Done)
 }
 
+// The console is no way around the right to use the tool converse: messages and answers count as calls of it.
+func TestConsoleNeedsTheToolConverse(t *testing.T) {
+	t.Parallel()
+	path := file(t, model(t), historyTable, `
+[serve]
+http = "127.0.0.1:0"
+converse = true
+watch = false
+[[serve.clients]]
+name = "ada"
+token = "`+adasToken+`"
+trusted = {user = "ada"}
+allow = ["weather"]
+console = "answer"
+`)
+	s := serve(t, true, "--config", path)
+	ada := newVisitor(t)
+	console, form := ada.intoConsole(s, adasToken)
+	_, text := ada.read(ada.browser.PostForm(console+"/conversations", url.Values{"form_token": {form}, "message": {"Hello?"}}))
+	if !strings.Contains(text, "may not use converse") {
+		t.Errorf("the message is not refused: %s", text)
+	}
+	if _, list := ada.read(ada.browser.Get(console + "/conversations")); strings.Contains(list, "Hello?") {
+		t.Errorf("the message is stored: %s", list)
+	}
+}
+
 // After a reload with which nobody is identified, no text logs in to the console.
 func TestConsoleAfterAReloadToOpen(t *testing.T) {
 	t.Parallel()

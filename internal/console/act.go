@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/redact"
@@ -103,7 +104,9 @@ func (c conversationPages) begin(w http.ResponseWriter, r *http.Request, p *pers
 	form := c.console.sessions.formOf(p.session, r, message)
 	ctx, cancel := actContext(r, actTime)
 	defer cancel()
-	err := form.send(message, func(said canister.User) error { return c.start(ctx, p, form.id, said) })
+	err := form.send(message, func(said canister.User) error {
+		return admit(ctx, c.console, httpapi.Entry{Canister: said}, func(ctx context.Context) error { return c.start(ctx, p, form.id, said) })
+	})
 	c.console.record(r, p, "begin", form.id, err)
 	if leave(c.console, r, p, "", err) {
 		c.historyPage(w, r, p) // with the text
@@ -173,7 +176,7 @@ func (c conversationPages) send(ctx context.Context, info history.Info, said can
 		return errors.New("the message is empty")
 	}
 	c.console.prewatch(ctx, info.ID)
-	switch err := c.console.Engine.Send(engine.MustExist(ctx), info.ID, said); {
+	switch err := c.sendAdmitted(ctx, info, said); {
 	case errors.Is(err, engine.ErrKept):
 		return err
 	case errors.Is(err, engine.ErrWaiting):
@@ -183,6 +186,13 @@ func (c conversationPages) send(ctx context.Context, info history.Info, said can
 	default:
 		return err
 	}
+}
+
+// sendAdmitted sends a message to an existing conversation if Options.Admit lets it enter.
+func (c conversationPages) sendAdmitted(ctx context.Context, info history.Info, said canister.User) error {
+	return admit(ctx, c.console, httpapi.Entry{Conversation: info.ID, Canister: said}, func(ctx context.Context) error {
+		return c.console.Engine.Send(engine.MustExist(ctx), info.ID, said)
+	})
 }
 
 // cancel ends the turn of a page that has shown a number of canisters, unless a message has begun another one.
@@ -211,7 +221,7 @@ func (c conversationPages) resume(ctx context.Context, info history.Info) error 
 	for _, one := range slices.Backward(end) {
 		if last, ok := one.(canister.User); ok {
 			c.console.prewatch(ctx, info.ID)
-			return c.console.Engine.Send(engine.MustExist(ctx), info.ID, last)
+			return c.sendAdmitted(ctx, info, last)
 		}
 	}
 	return cmp.Or(err, errors.New("the conversation has no message that could be answered"))
@@ -228,4 +238,12 @@ func (c conversationPages) fork(ctx context.Context, info history.Info, at strin
 		return conversationPath(info.ID), err
 	}
 	return conversationPath(name), nil
+}
+
+// admit calls enter if Options.Admit lets a message or an answer enter.
+func admit(ctx context.Context, c *Console, entry httpapi.Entry, enter func(context.Context) error) error {
+	if c.Admit == nil {
+		return enter(ctx)
+	}
+	return c.Admit(ctx, entry, enter)
 }

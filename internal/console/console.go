@@ -81,6 +81,9 @@ type Options struct {
 	// Active reports whether this process continues a conversation by itself; nil if that is not known.
 	Active func(conversation string) bool
 	Begin  func(ctx context.Context, conversation string, message canister.User) error
+	// Admit is called for each message and each answer that a person sends to a conversation of
+	// Engine, also again, as httpapi.Options.Admit is. Nil calls enter.
+	Admit func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error
 
 	// Roster has the ensembles, and Select the part that a caller may use; nil means all.
 	Roster *ensemble.Roster

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
@@ -363,7 +364,9 @@ func (c waitPages) answer(w http.ResponseWriter, r *http.Request, p *person) {
 		defer cancel()
 		if c.console.runs(info) {
 			c.console.prewatch(ctx, info.ID)
-			err = c.console.Engine.Answer(ctx, info.ID, given)
+			err = admit(ctx, c.console, httpapi.Entry{Conversation: info.ID, Canister: given}, func(ctx context.Context) error {
+				return c.console.Engine.Answer(ctx, info.ID, given)
+			})
 		} else {
 			err = waits.Answer(ctx, c.console.Store, info.ID, given, c.console.Now())
 		}

@@ -91,6 +91,9 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 	}
 	if p.of.api != nil {
 		o.Feed = p.of.api.feed
+		if p.of.Console == nil {
+			o.Admit = p.of.api.admit(p.servers.mcp)
+		}
 	}
 	if p.of.Config.Keeps() {
 		store, err := p.of.Assembly.History(ctx)
