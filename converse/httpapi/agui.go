@@ -146,8 +146,8 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 	t := &turn{h: h, conversation: id, id: user.ID, sent: true}
 	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == user.ID }) { // its turn may have failed
 		t.stale, send = h.feed.latest(id), sendAgain
-		h.followed.add(id, 1) // it waits for the turn if that is under way
-		defer h.followed.add(id, -1)
+		h.followed.Add(id, 1) // it waits for the turn if that is under way
+		defer h.followed.Add(id, -1)
 	}
 	if err := h.Admit(ctx, Entry{Conversation: id, Canister: user}, func(ctx context.Context) error { return send(ctx, id, user) }); err != nil {
 		return nil, err

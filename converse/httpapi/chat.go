@@ -180,12 +180,12 @@ func (o openAI) findTagged(ctx context.Context, owner string, messages []inputMe
 		found, end, is = o.tagged(ctx, owner, questionPrefix+question)
 	}
 	switch {
-	case is && isOnlyUser && o.h.claimed.claim(tag):
+	case is && isOnlyUser && o.h.claimed.Claim(tag):
 		if err := o.continueChat(ctx, found, end, question, s); err != nil {
-			o.h.claimed.add(tag, -1)
+			o.h.claimed.Add(tag, -1)
 			return false, nil, err
 		}
-		return true, func() { o.h.claimed.add(tag, -1) }, nil
+		return true, func() { o.h.claimed.Add(tag, -1) }, nil
 	case isReply:
 		return false, nil, notAsked()
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/bodymemory"
+	"github.com/consort-go/consort/internal/counter"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/openstreams"
 	"go.uber.org/zap"
@@ -104,16 +105,16 @@ type handler struct {
 	streams openstreams.PerOwner
 	bodies  *bodymemory.Limit
 
-	claimed  counter // chats and responses that a request continues now
-	followed counter // conversations whose turn a request follows
-	sent     counter // requests whose message is in the log, and whose clients have no answer
+	claimed  counter.Names // chats and responses that a request continues now
+	followed counter.Names // conversations whose turn a request follows
+	sent     counter.Names // requests whose message is in the log, and whose clients have no answer
 }
 
 // New returns a handler for the conversations of a feed. It may be used concurrently and
 // starts nothing of its own: it can be dropped when its requests have ended. It serves the
 // paths under /api/, /v1/ and /agui, which [http.StripPrefix] can put elsewhere.
 func New(feed *Feed, options *Options) http.Handler {
-	h := &handler{feed: feed, engine: feed.engine, store: feed.store, sent: counter{most: 1 << 16}}
+	h := &handler{feed: feed, engine: feed.engine, store: feed.store, sent: counter.Names{Most: 1 << 16}}
 	if options != nil {
 		h.Options = *options
 	}

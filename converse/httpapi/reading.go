@@ -3,11 +3,8 @@
 package httpapi
 
 import (
-	"encoding/base64"
 	"net/http"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
@@ -47,8 +44,8 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
 	filter := history.Filter{Owner: owner, Text: query.Get("text"), Tags: query["tag"]}
 	var after listpage.Place
 	if text := query.Get("after"); text != "" {
-		if after, err = readPlace(text); err != nil {
-			return err
+		if after, err = listpage.Parse(text); err != nil {
+			return invalid("after", "It is not a value of the member next of a list.", "Send that of the previous page, or leave it out.")
 		}
 	}
 	answer := struct {
@@ -63,28 +60,10 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) error {
 		answer.Conversations = append(answer.Conversations, infoOf(one))
 	}
 	if !isLast {
-		answer.Next = placeText(listpage.After(found[len(found)-1]))
+		answer.Next = listpage.After(found[len(found)-1]).String()
 	}
 	writeJSON(w, http.StatusOK, answer)
 	return nil
-}
-
-// placeText returns the form of a place in addresses.
-func placeText(at listpage.Place) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(at.Changed.UTC().Format(time.RFC3339Nano) + " " + at.ID))
-}
-
-func readPlace(text string) (at listpage.Place, err error) {
-	decoded, err := base64.RawURLEncoding.DecodeString(text)
-	changed, id, hasID := strings.Cut(string(decoded), " ")
-	if err == nil && hasID {
-		at.ID = id
-		at.Changed, err = time.Parse(time.RFC3339Nano, changed)
-	}
-	if err != nil || !hasID {
-		return at, invalid("after", "It is not a value of the member next of a list.", "Send that of the previous page, or leave it out.")
-	}
-	return at, nil
 }
 
 // history writes canisters of a conversation.

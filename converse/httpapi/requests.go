@@ -24,10 +24,10 @@ func (o openAI) start(w http.ResponseWriter, r *http.Request, s turnRequest, isB
 		key = r.Body.(*requestBody).key
 	}
 	if count == "" || count == "0" {
-		o.h.sent.add(key, -1)
+		o.h.sent.Add(key, -1)
 	}
 	t, err := (*turn)(nil), error(errSent)
-	if o.h.sent.add(key, 0) == 0 {
+	if o.h.sent.Add(key, 0) == 0 {
 		t, err = o.h.startTurn(r.Context(), s)
 	}
 	if err != nil && s.fork != "" {
@@ -40,7 +40,7 @@ func (o openAI) start(w http.ResponseWriter, r *http.Request, s turnRequest, isB
 		return nil, err
 	}
 	if t.key = key; key != "" {
-		o.h.sent.claim(key)
+		o.h.sent.Claim(key)
 	}
 	w.Header().Set("Consort-Conversation", t.conversation)
 	return t, nil

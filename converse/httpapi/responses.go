@@ -420,8 +420,8 @@ func (o openAI) continueResponse(ctx context.Context, q *responseRequest) (relea
 	if len(q.turn.answers)+len(q.turn.returned) > 0 {
 		return release, nil
 	}
-	if key := (responseID{found.ID, end}).String(); end >= found.Length && o.h.claimed.claim(key) {
-		release = func() { o.h.claimed.add(key, -1) }
+	if key := (responseID{found.ID, end}).String(); end >= found.Length && o.h.claimed.Claim(key) {
+		release = func() { o.h.claimed.Add(key, -1) }
 		if found, err = o.h.store.Info(ctx, found.ID); err != nil || end >= found.Length {
 			return release, err
 		}

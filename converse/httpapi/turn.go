@@ -63,8 +63,8 @@ var errSuperseded = failure(http.StatusConflict, "superseded",
 func (t *turn) follow(ctx context.Context, to sink) (engine.Ended, error) {
 	var result engine.Ended
 	var failed error
-	t.h.followed.add(t.conversation, 1)
-	defer t.h.followed.add(t.conversation, -1)
+	t.h.followed.Add(t.conversation, 1)
+	defer t.h.followed.Add(t.conversation, -1)
 	err := t.h.feed.read(ctx, t.conversation, Cursor{Position: t.after}, to.idle, func(event Event) bool {
 		isOver := false
 		switch e := event.Event.(type) {
@@ -154,11 +154,11 @@ func (t *turn) isPassed(invocation string) bool {
 // the end of a broken connection can be noticed late.
 func (t *turn) abandon(ctx context.Context) {
 	if ctx.Err() == nil {
-		t.h.sent.add(t.key, -1)
+		t.h.sent.Add(t.key, -1)
 		return
 	}
 	isEnding := t.h.Ending != nil && t.h.Ending.Err() != nil || t.h.feed.life.Err() != nil
-	if !t.sent || t.isOver || isEnding || t.h.followed.add(t.conversation, 0) > 0 {
+	if !t.sent || t.isOver || isEnding || t.h.followed.Add(t.conversation, 0) > 0 {
 		return
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)

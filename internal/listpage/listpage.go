@@ -6,7 +6,9 @@ package listpage
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/converse/history"
@@ -23,6 +25,25 @@ func After(info history.Info) Place { return Place{info.Changed, info.ID} }
 
 // IsZero reports whether the place is the beginning.
 func (at Place) IsZero() bool { return at.Changed.IsZero() }
+
+// String returns the text that [Parse] reads. It needs no escapes in addresses.
+func (at Place) String() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(at.Changed.UTC().Format(time.RFC3339Nano) + " " + at.ID))
+}
+
+// Parse reads the text of a place.
+func Parse(text string) (at Place, err error) {
+	decoded, err := base64.RawURLEncoding.DecodeString(text)
+	changed, id, hasID := strings.Cut(string(decoded), " ")
+	if err == nil && hasID {
+		at.ID = id
+		at.Changed, err = time.Parse(time.RFC3339Nano, changed)
+	}
+	if err != nil || !hasID {
+		return Place{}, errors.New("listpage: this is not the text of a place")
+	}
+	return at, nil
+}
 
 // precedes reports whether a conversation comes after the place.
 func (at Place) precedes(info history.Info) bool {

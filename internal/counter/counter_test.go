@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package httpapi
+package counter
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 // is full.
 func TestCounter(t *testing.T) {
 	for most, want := range map[int]int{0: 10_000, 100: 100} {
-		c := counter{most: most}
+		c := Names{Most: most}
 		for i := range 10_000 {
-			if !c.claim(fmt.Sprint(i)) || c.claim(fmt.Sprint(i)) {
+			if !c.Claim(fmt.Sprint(i)) || c.Claim(fmt.Sprint(i)) {
 				t.Fatalf("most %d: the name %d is not taken once", most, i)
 			}
 		}
