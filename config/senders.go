@@ -61,7 +61,7 @@ func issuerDigest(o *serve.OIDC) string {
 
 // ValuesOf returns the trusted values for a turn of a conversation in log, for a process without
 // a caller: the values of the client that sent the last message. If that is not known, they are the
-// values on which all clients with the owner of the conversation agree. ValuesOf returns an
+// values that all clients with the owner of the conversation share. ValuesOf returns an
 // error if the configuration no longer has the client, its trusted values have changed, or the
 // settings of its issuer have changed. A nil log has no messages.
 func (a *Assembly) ValuesOf(ctx context.Context, info history.Info, log history.Log) ([]invoker.Value, error) {

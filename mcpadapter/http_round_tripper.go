@@ -266,7 +266,7 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := trip(req)
 	if resp != nil {
-		resp.Request = req // which has what was sent, for clean
+		resp.Request = req // clean takes the secrets from its headers
 	}
 	return resp, err
 }

@@ -8,16 +8,17 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/subprocess"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
 func TestDecodeLine(t *testing.T) {
-	if _, noise := decodeLine([]byte(ping + " [INFO] ready")); string(noise) != "[INFO] ready" {
+	if _, noise := wire.DecodeLine([]byte(ping + " [INFO] ready")); string(noise) != "[INFO] ready" {
 		t.Errorf("noise in the line of a message = %q", noise)
 	}
 	half := `{"jsonrpc":"2.0","id":7,"result":3,"error":4}`
-	if got, noise := decodeLine([]byte("[" + ping + "," + half + "]")); len(got) != 1 || string(noise) != half {
+	if got, noise := wire.DecodeLine([]byte("[" + ping + "," + half + "]")); len(got) != 1 || string(noise) != half {
 		t.Errorf("of a batch with an unreadable answer: %d messages, and %q", len(got), noise)
 	}
 	for line, want := range map[string]int{
@@ -37,8 +38,8 @@ func TestDecodeLine(t *testing.T) {
 		"[INFO] ready":                             0,
 		`{"jsonrpc":"2.0","id":1,"result":` + deep(1e6) + `}`: 0,
 	} {
-		if got, _ := decodeLine([]byte(line)); len(got) != want {
-			t.Errorf("decodeLine(%.60s) = %d messages, want %d", line, len(got), want)
+		if got, _ := wire.DecodeLine([]byte(line)); len(got) != want {
+			t.Errorf("DecodeLine(%.60s) = %d messages, want %d", line, len(got), want)
 		}
 	}
 }
@@ -64,7 +65,7 @@ func FuzzStdout(f *testing.F) {
 			if subprocess.LooksLikeMessage(line) && len(line) > max {
 				t.Fatalf("a message of %d bytes was returned", len(line))
 			}
-			decodeLine(line)
+			wire.DecodeLine(line)
 		}
 		t.Fatal("more lines than bytes")
 	})

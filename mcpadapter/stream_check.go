@@ -58,7 +58,7 @@ func (s *checkedStream) fill() {
 		s.refuse(&tooLargeError{s.of.limit})
 		return
 	}
-	if s.of.agreed() >= wire.Modern { // there is no resuming: MCP 2026-07-28, basic/transports § Streamable HTTP
+	if s.of.agreed() >= wire.Modern { // streams are not resumed: MCP 2026-07-28, basic/transports § Streamable HTTP
 		e.ID, e.Retry = "", 0
 	}
 	var broken error
