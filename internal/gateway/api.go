@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/conversetool"
 	"github.com/consort-go/consort/internal/openstreams"
+	"github.com/consort-go/consort/invoker"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
@@ -77,7 +80,11 @@ func (a *api) admit(mcp *mcpserver.Server) func(context.Context, httpapi.Entry, 
 		if err != nil {
 			return err
 		}
-		return mcp.Perform(ctx, conversetool.Name, argumentsOf(entry), enter)
+		arguments, err := argumentsOf(entry)
+		if err != nil {
+			return &invoker.Failure{Code: invoker.InvalidArguments, Message: "The message or answer has no JSON form.", Cause: err}
+		}
+		return mcp.Perform(ctx, conversetool.Name, arguments, enter)
 	}
 }
 
@@ -87,45 +94,83 @@ func (a *api) owner(ctx context.Context) (string, error) {
 	return a.conversations.store.Owner(known), err
 }
 
-// arguments are the arguments of the tool converse for an incoming message or answer. The past that a
+// admittedArguments are the arguments of the tool converse for an incoming message or answer. The past that a
 // new conversation brings comes last, because the audit cuts long arguments off.
-type arguments struct {
+type admittedArguments struct {
 	Conversation string           `json:"conversation,omitempty"`
 	Message      *string          `json:"message,omitempty"`
 	Verdict      canister.Verdict `json:"verdict,omitempty"`
 	Wait         string           `json:"wait,omitempty"`
+	Reason       string           `json:"reason,omitempty"`
+	Arguments    json.RawMessage  `json:"arguments,omitempty"`
+	Content      []part           `json:"content,omitempty"`
+	Tools        json.RawMessage  `json:"tools,omitempty"`
 	Earlier      []earlierMessage `json:"earlier,omitempty"`
 }
 
 // earlierMessage is a canister of the past. Its text has the same name as the new message has, for
 // audits that omit it.
 type earlierMessage struct {
-	Kind    canister.Kind `json:"kind"`
-	Message string        `json:"message"`
+	Kind    canister.Kind   `json:"kind"`
+	Message string          `json:"message"`
+	Content []part          `json:"content,omitempty"`
+	Tools   json.RawMessage `json:"tools,omitempty"`
 }
 
-// argumentsOf returns the arguments of the tool converse for an incoming message or answer.
-func argumentsOf(entry httpapi.Entry) json.RawMessage {
-	form := arguments{Conversation: entry.Conversation}
+// part is a content of a message or an answer. A digest stands for its bytes.
+type part struct {
+	Type        string          `json:"type"`
+	MIME        string          `json:"mime,omitempty"`
+	URI         string          `json:"uri,omitempty"`
+	Name        string          `json:"name,omitempty"`
+	Title       string          `json:"title,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Bytes       int             `json:"bytes,omitempty"`
+	SHA256      string          `json:"sha256,omitempty"`
+	Text        string          `json:"text,omitempty"`
+	JSON        json.RawMessage `json:"json,omitempty"`
+}
+
+// clientTools is the metadata of a message that has the tools of its client.
+const clientTools = "io.github.consort-go/client-tools"
+
+// argumentsOf returns the arguments of the tool converse for an incoming message or answer: all that enters,
+// so that an approval holds for nothing else.
+func argumentsOf(entry httpapi.Entry) (json.RawMessage, error) {
+	form := admittedArguments{Conversation: entry.Conversation}
 	switch c := entry.Canister.(type) {
 	case canister.User:
 		text := canister.TextOf(c.Content)
-		form.Message = &text
+		form.Message, form.Content, form.Tools = &text, partsOf(c.Content, false), c.Metadata[clientTools]
 	case canister.Answer:
-		form.Wait, form.Verdict = c.Wait, c.Verdict
+		form.Wait, form.Verdict, form.Reason, form.Arguments, form.Content = c.Wait, c.Verdict, c.Reason, c.Arguments, partsOf(c.Content, true)
 	}
 	for _, c := range entry.Earlier {
-		one := earlierMessage{Kind: c.Kind(), Message: canister.TextOf(canister.ContentOf(c))}
+		content := canister.ContentOf(c)
+		one := earlierMessage{Kind: c.Kind(), Message: canister.TextOf(content), Content: partsOf(content, false), Tools: c.Header().Metadata[clientTools]}
 		if call, is := c.(canister.Invocation); is {
 			one.Message = call.Name + " " + call.Arguments
 		}
 		form.Earlier = append(form.Earlier, one)
 	}
-	text, err := json.Marshal(form)
-	if err != nil {
-		return json.RawMessage("{}") // cannot happen: texts always marshal
+	return json.Marshal(form)
+}
+
+// partsOf returns the parts of contents, with texts or without.
+func partsOf(contents []canister.Content, texts bool) (parts []part) {
+	for _, content := range contents {
+		p := canister.PayloadOf(content)
+		if p.Type == "text" && !texts {
+			continue
+		}
+		one := part{Type: p.Type, MIME: p.MIME, URI: p.URI, Name: p.Name, Title: p.Title, Description: p.Description, Text: p.Text, JSON: p.JSON}
+		if p.Data != nil {
+			sum := sha256.Sum256(p.Data)
+			one.Bytes, one.SHA256 = len(p.Data), hex.EncodeToString(sum[:])
+		}
+		parts = append(parts, one)
 	}
-	return text
+	return parts
 }
 
 // refusalWriter writes the refusals of the server, which are plain text, as the errors of the
