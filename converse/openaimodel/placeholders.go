@@ -14,7 +14,7 @@ import (
 const (
 	// noSignature is the extra_content of a call without a thought signature. Gemini 3
 	// requires one of the first call in each message of the current turn. Google documents
-	// this value for histories of other models (ai.google.dev/gemini-api/docs/thought-signatures#faqs),
+	// this value for histories of other models (https://ai.google.dev/gemini-api/docs/thought-signatures, FAQ),
 	// and of two such values it is the one that Vertex AI takes as well
 	// (pydantic/pydantic-ai#3881). In Chat Completions, signatures are in extra_content
 	// (#openai of the same page; vellum-ai/vellum-assistant#42485).

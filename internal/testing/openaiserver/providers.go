@@ -20,7 +20,7 @@ func validateProvider(w *wireRequest, provider string) *Failure {
 }
 
 // validateGemini checks that the first call in each message of the current turn has a
-// signature (ai.google.dev/gemini-api/docs/thought-signatures).
+// signature (https://ai.google.dev/gemini-api/docs/thought-signatures).
 func validateGemini(messages []wireMessage) *Failure {
 	for i := turnStart(messages, len(messages)); i < len(messages); i++ {
 		calls := messages[i].ToolCalls
