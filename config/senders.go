@@ -82,6 +82,9 @@ func (a *Assembly) ValuesOf(ctx context.Context, info history.Info, log history.
 			matching = append(matching, client)
 		}
 	}
+	if len(matching) == 0 && sent != nil && sent.Client != "" {
+		matching = a.withCertificate(info, sent.Client)
+	}
 	if len(matching) == 0 && (sent == nil || sent.Client == "") && a.owns(info, nil) {
 		return nil, nil
 	}
@@ -97,7 +100,7 @@ func (a *Assembly) ValuesOf(ctx context.Context, info history.Info, log history.
 		for _, client := range matching {
 			names = append(names, client.Name)
 		}
-		a.Logger.Warn("the message of a turn does not say which client sent it, so values on which the clients do not agree are withheld: send another message", logevent.SenderUnknown,
+		a.Logger.Warn("the message of a turn does not say which client sent it, so values on which the clients do not agree are withheld: when nothing is waited for, send another message", logevent.SenderUnknown,
 			zap.String(telemetry.ConversationField, info.ID), zap.Strings("clients", names), zap.Strings("withheld", withheld))
 	}
 	return agreed, nil
@@ -110,6 +113,19 @@ func (a *Assembly) clients() []serving.Certified {
 		clients = append(clients, serving.Certified{Name: known.Name, Trusted: known.Trusted})
 	}
 	return clients
+}
+
+// withCertificate returns the clients with a name as they are if they also have the certificate of
+// another client, and both together own a conversation.
+func (a *Assembly) withCertificate(info history.Info, name string) (matching []serving.Certified) {
+	for _, client := range a.clients() {
+		for _, certified := range a.certified {
+			if both := slices.Concat(certified.Trusted, client.Trusted); client.Name == name && a.owns(info, both) {
+				matching = append(matching, serving.Certified{Name: name, Trusted: both})
+			}
+		}
+	}
+	return matching
 }
 
 // owns reports whether a conversation belongs to a caller with trusted values.

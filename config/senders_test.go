@@ -96,6 +96,30 @@ clients = [
 	}
 }
 
+// A client with a token can have the certificate of another client too, with the values of both.
+func TestValuesOfATokenWithACertificate(t *testing.T) {
+	_, folder := certificates(t)
+	parts, log := talking(t, `
+[serve]
+grpc = "127.0.0.1:0"
+grpc_tls = {certificate = "`+folder+`/ca.pem", key = "`+folder+`/key.pem", client_ca = "`+folder+`/ca.pem"}
+clients = [
+  {name = "site", certificate = "site", trusted = {tenant = "x"}},
+  {name = "ada", token = "ada-0123456789abcdef", trusted = {user = "ada"}},
+]
+`), history.NewMemory()
+	ctx := access.WithName(invoker.WithTrusted(t.Context(), of("tenant", "x", "user", "ada")...), "ada")
+	owner, err := parts.OwnerOf(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sends(ctx, t, parts, log, "c")
+	values, err := parts.ValuesOf(t.Context(), history.Info{ID: "c", Owner: owner}, log)
+	if want := `tenant="x" user="ada"`; err != nil || text(values) != want {
+		t.Errorf("%s, %v, want %s", text(values), err, want)
+	}
+}
+
 // The values of a person that an issuer identified are in the log, and count only as long as the settings
 // of the issuer stay.
 func TestValuesOfAPersonOfAnIssuer(t *testing.T) {

@@ -251,7 +251,8 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if x := exchangeFrom(req.Context()); x != nil {
-		x.clean.Store(new(func(text string) string { return t.clean(req)(text) }))
+		secrets := t.secrets(req) // now, because headers of req are set below
+		x.clean.Store(new(func(text string) string { return redact.Sent(secrets...)(text) }))
 	}
 	if version := t.agreed(); version != "" && req.Header.Get("Mcp-Protocol-Version") == "" {
 		req.Header.Set("Mcp-Protocol-Version", version)
@@ -421,7 +422,11 @@ func (t *roundTripper) checkJSON(req *http.Request, resp *http.Response) (*http.
 
 // clean returns a function that removes the secrets of a request that was sent from a text.
 func (t *roundTripper) clean(req *http.Request) func(text string) string {
-	return redact.Sent(slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), req.Header.Values("Authorization"))...)
+	return redact.Sent(t.secrets(req)...)
+}
+
+func (t *roundTripper) secrets(req *http.Request) []string {
+	return slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), req.Header.Values("Authorization"))
 }
 
 // kill ends all requests and refuses further ones.

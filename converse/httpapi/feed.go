@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/jsontext"
+	"github.com/consort-go/consort/internal/sender"
 )
 
 // Feed yields the events of conversations to many readers. All readers of a conversation
@@ -293,7 +294,7 @@ func newEvent(at Cursor, event engine.Event) (Event, error) {
 	var form any
 	switch e := event.(type) {
 	case engine.Added:
-		line, err := canister.Marshal(e.Canister)
+		line, err := canister.Marshal(sender.Without(e.Canister))
 		if err != nil {
 			return Event{}, err
 		}

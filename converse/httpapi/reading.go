@@ -9,6 +9,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/listpage"
+	"github.com/consort-go/consort/internal/sender"
 )
 
 // The bounds of one page of a list.
@@ -89,7 +90,7 @@ func (h *handler) history(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		line, err := canister.Marshal(c)
+		line, err := canister.Marshal(sender.Without(c))
 		if err != nil {
 			return err
 		}

@@ -57,6 +57,17 @@ func Mark(ctx context.Context, message *canister.User) error {
 	return nil
 }
 
+// Without returns a canister without the record of its sender, as clients get it.
+func Without(c canister.Canister) canister.Canister {
+	message, is := c.(canister.User)
+	if _, has := message.Metadata[Metadata]; !is || !has {
+		return c
+	}
+	message.Metadata = maps.Clone(message.Metadata)
+	delete(message.Metadata, Metadata)
+	return message
+}
+
 // Last returns the sender of the last message of a conversation that an owner has sent; nil if
 // no message has one. It reads the whole conversation only if its end has none.
 func Last(ctx context.Context, log history.Log, conversation, owner string) (*Sender, error) {
