@@ -48,8 +48,8 @@ type Options struct {
 	// Admit refuses the request as one of Owner does. Nil calls enter.
 	Admit func(ctx context.Context, entry Entry, enter func(context.Context) error) error
 	// Models returns the names that the OpenAI-compatible requests may use now; the first one is
-	// the default. The engine decides which model answers. Nil, or an
-	// empty list, means "consort".
+	// the default. The engine decides which model answers. Nil means
+	// "consort". The list must not be empty.
 	Models func() []string
 	// Origins are the web origins, such as "https://app.example.com", whose scripts may
 	// send requests, in addition to the server's own host. "*" allows any. Other origins
@@ -126,14 +126,8 @@ func New(feed *Feed, options *Options) http.Handler {
 	h.streams.Most = h.MaxStreams
 	h.Heartbeat = cmp.Or(h.Heartbeat, defaultHeartbeat)
 	h.Logger = logevent.Logger(h.Logger)
-	models := h.Models
-	h.Models = func() []string {
-		if models != nil {
-			if names := models(); len(names) > 0 {
-				return names
-			}
-		}
-		return []string{defaultModel}
+	if h.Models == nil {
+		h.Models = func() []string { return []string{defaultModel} }
 	}
 	if h.Name == nil {
 		h.Name = func(context.Context) string { return "client" }

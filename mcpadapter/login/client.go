@@ -259,9 +259,9 @@ func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) err
 	return errors.Join(needed, err)
 }
 
-// contains reports whether all has each of some.
+// contains reports whether all has each of some, which must not be empty.
 func contains(all, some []string) bool {
-	return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
+	return len(some) > 0 && !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
 }
 
 func union(a, b []string) []string {
