@@ -267,7 +267,7 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := trip(req)
 	if resp != nil {
-		resp.Request = req // clean takes the secrets from its headers
+		resp.Request = req // secrets reads its headers
 	}
 	return resp, err
 }
@@ -375,7 +375,7 @@ func (t *roundTripper) refused(req *http.Request, resp *http.Response) (*http.Re
 		if e.refused() && !e.transient() && !e.unauthorized() && !t.apart && answers(own, req) {
 			return answered(resp, body), nil
 		}
-		e.message = textcut.Bytes(t.clean(resp.Request)(message.Error.Message), wire.MaxQuoted)
+		e.message = textcut.Bytes(redact.Sent(t.secrets(resp.Request)...)(message.Error.Message), wire.MaxQuoted)
 	}
 	return nil, e
 }
@@ -415,16 +415,12 @@ func (t *roundTripper) checkJSON(req *http.Request, resp *http.Response) (*http.
 	case answers(message, req):
 		return answered(resp, body), nil
 	case response != nil && response.Error != nil:
-		return nil, &protocolError{"it answered with an error that has another ID: " + textcut.Bytes(t.clean(resp.Request)(response.Error.Error()), wire.MaxQuoted), true}
+		return nil, &protocolError{"it answered with an error that has another ID: " + textcut.Bytes(redact.Sent(t.secrets(resp.Request)...)(response.Error.Error()), wire.MaxQuoted), true}
 	}
 	return nil, &protocolError{"it answered with a message that is not the answer to the request", true}
 }
 
-// clean returns a function that removes the secrets of a request that was sent from a text.
-func (t *roundTripper) clean(req *http.Request) func(text string) string {
-	return redact.Sent(t.secrets(req)...)
-}
-
+// secrets returns the secrets of a request that is sent or was, for [redact.Sent].
 func (t *roundTripper) secrets(req *http.Request) []string {
 	return slices.Concat(slices.Collect(maps.Values(t.headers)), t.trustedIn(req), req.Header.Values("Authorization"))
 }
