@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Folder returns a folder in memory, or "" if there is none with 2 GiB of room, which is more
-// than any test needs. Package os takes "" for the folder of temporary files.
+// Folder returns a folder in memory that has at least 2 GiB of room, which is more than any
+// test needs. Otherwise it returns "", which package os takes for the folder of temporary files.
 func Folder() string {
 	const folder, room = "/dev/shm", 2 << 30
 	const noexec = 0x8 // ST_NOEXEC of statfs(2): tests also build programs there
