@@ -252,7 +252,7 @@ func appendContent(dst []byte, c Content) ([]byte, error) {
 	case StructuredContent:
 		return appendObject(dst, c.members(), c.Unknown)
 	}
-	return nil, fmt.Errorf("%T is not one of the six types of content, held by value", c)
+	return nil, fmt.Errorf("%T is not one of the types of content, held by value", c)
 }
 
 // contentOf reads a content from its members.

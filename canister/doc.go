@@ -35,7 +35,8 @@
 // A conversation that outlives its process has to record more than its messages:
 // that a call is about to be made ([Intent]), that the conversation waits for
 // something ([Wait]), and the decision that ends the wait ([Answer]). These are
-// in the history too, and [Messages] leaves them out.
+// in the history too, and [Messages] leaves them out. So are the calls that a call makes,
+// and left out as well: an [Invocation] with a Parent, and its [Result].
 //
 // # On disk and on the wire
 //

@@ -195,6 +195,7 @@ func (rule *Rule) check(r *grammar.Reader, n *document.Node) {
 	if n.Member("action") == nil {
 		r.Missing(n, "action", `missing: expected "allow", "deny", "ask" or "defer"`)
 	}
+	r.EmptyLists(n, "ensembles", "tools")
 	if reason := n.Member("reason"); reason != nil && rule.Action != ActionDeny && rule.Action != "" {
 		r.WrongKey(reason, `only a rule with action = "deny" gives a reason`)
 	}

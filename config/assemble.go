@@ -135,7 +135,7 @@ type Assembly struct {
 	issuer    *serve.OIDC          // of the tokens of served clients; may be nil
 	closers   []func() error       // run in reverse order, after the roster is closed
 	servers   []named              // without the disabled ones
-	former    []named              // of the assembly before
+	former    []named              // of assemblies before, which may still be offered
 	shared    *shared
 
 	logsIn map[string]loginpages.Server // by name, of servers; not changed after the assembly is complete
@@ -174,7 +174,7 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 		assembly.shared.openHistory = config.OpenHistory
 	}
 	if err != nil {
-		err = errors.Join(err, closeAll(assembly.closers))
+		err = errors.Join(err, assembly.closeNew(&o), closeAll(assembly.closers))
 		if o.Previous == nil {
 			err = errors.Join(err, assembly.shared.close())
 		}
@@ -184,6 +184,17 @@ func Assemble(config *Config, options *AssembleOptions) (*Assembly, error) {
 		_ = closeAll(before.closers) // running exchanges are not affected
 	}
 	return assembly, nil
+}
+
+// closeNew closes the ensembles that are not of the caller and not of the assembly in use.
+// None is connected, but each is in the metrics until it is closed.
+func (a *Assembly) closeNew(o *AssembleOptions) (err error) {
+	for _, e := range a.Ensembles {
+		if !slices.Contains(o.Ensembles, e) && (o.Previous == nil || !slices.Contains(o.Previous.Ensembles, e)) {
+			err = errors.Join(err, e.Close(context.Background()))
+		}
+	}
+	return err
 }
 
 // Close closes the served conversations, the roster, the conversation store and the audit

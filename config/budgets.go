@@ -42,10 +42,13 @@ func checkCap(r *grammar.Reader, n *document.Node) {
 	if n.Member("tokens") == nil && n.Member("money") == nil && n.Member("time") == nil {
 		r.Missing(n, "tokens", "missing: expected a limit of tokens, money or time")
 	}
+	if limit := n.Member("money"); limit != nil && isZero(limit.Value) {
+		r.Wrong(limit, "expected an amount above 0")
+	}
 }
 
 func priceFields(p *budget.Price) []grammar.Field {
-	return []grammar.Field{grammar.Key("input", money(&p.Input)), grammar.Key("cached", money(&p.Cached)), grammar.Key("cache_written", money(&p.CacheWritten)), grammar.Key("output", money(&p.Output))}
+	return []grammar.Field{grammar.Key("input", money(&p.Input)), grammar.Key("cached", moneyOrNone(&p.Cached)), grammar.Key("cache_written", moneyOrNone(&p.CacheWritten)), grammar.Key("output", money(&p.Output))}
 }
 
 func checkPrice(r *grammar.Reader, n *document.Node) {
@@ -72,6 +75,24 @@ func money(to *budget.Money) grammar.Kind {
 		}
 		*to = amount
 	}}
+}
+
+// moneyOrNone is a price. In a [budget.Price] 0 means the price of Input, and a negative one
+// nothing, so 0 in the file is stored as -1.
+func moneyOrNone(to *budget.Money) grammar.Kind {
+	kind := money(to)
+	return grammar.Kind{Name: kind.Name, Read: func(r *grammar.Reader, n *document.Node) {
+		if kind.Read(r, n); isZero(n.Value) {
+			*to = -1
+		}
+	}}
+}
+
+// isZero reports whether a value of the file is an amount of 0.
+func isZero(value any) bool {
+	text, _ := value.(string)
+	amount, err := budget.ParseMoney(text)
+	return err == nil && amount == 0
 }
 
 // paidModel is a model whose requests the conversations pay for.

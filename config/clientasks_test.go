@@ -107,6 +107,11 @@ store = "none"
 	}
 }
 
+// The pattern "*" of a budget matches clients without a name, also if no client has one.
+func TestServeBudgetOfAll(t *testing.T) {
+	parsed(t, "[serve]\nhttp = '127.0.0.1:0'\ntoken = '0123456789abcdef'\n[[serve.budgets]]\nwindow = 'day'\nclients = ['*']\ncalls = 5\n")
+}
+
 // A client has the smallest budget of each window, over MCP and gRPC together, and in
 // several processes with the same store.
 func TestServeBudgets(t *testing.T) {

@@ -111,7 +111,8 @@ const (
 	// ActionDefer lets the turn wait for a decision, which may come from another process,
 	// days later. If the program can ask a person and the rule does not name one in Who, it
 	// asks first, and that person can postpone. If conversations are not stored
-	// ([Config.Keeps]) it is the same as ActionAsk.
+	// ([Config.Keeps]) it is the same as ActionAsk. A program that stores them must set ID and
+	// Log of Assembly.Options; see [Assembly.History].
 	ActionDefer Action = "defer"
 )
 

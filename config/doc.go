@@ -12,6 +12,10 @@
 //	defer parts.Close(ctx)
 //	talk := converse.New(parts.Model, parts.Roster, parts.Options)
 //
+// This conversation is not stored, even if the file has a table [history]: set ID, and Log to
+// the store that [Assembly.History] returns, in parts.Options. Without a log, a wait of
+// [ActionDefer] is only in memory.
+//
 // A program may change the settings between the two calls, and the parts after the
 // second: [Config] consists of plain structs, and nothing connects before a conversation
 // needs it. A program may also build a [Config] itself. docs/configuration.md documents

@@ -3,11 +3,15 @@
 package config
 
 import (
+	"context"
 	"strings"
 
+	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/login"
+	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
 // Grammar returns each key of a configuration, and of a file that is imported,
@@ -33,3 +37,13 @@ func (s *GRPCServer) EnsembleOptions() *ensemble.Options { return s.options(&Ass
 func (s *Supervision) Screen(name string, redact func(string) string) (func([]*invoker.Definition) map[string]error, error) {
 	return s.screen(name, &AssembleOptions{redact: redact, pinned: map[string]*pins.File{}})
 }
+
+// SignIn begins a login at the issuer of the tokens of a gateway.
+func SignIn(ctx context.Context, resource string, issuer *serve.OIDC, callback string) (*login.Redirect, error) {
+	a := &Assembly{issuer: issuer, Serve: &mcpserver.Options{ResourceMetadata: &mcpserver.ResourceMetadata{Resource: resource}}}
+	return a.signIn(ctx, callback)
+}
+
+func (a *Assembly) Former() int { return len(a.former) }
+
+func (a *Assembly) AddressOf(e *ensemble.Ensemble) (string, bool) { return a.addressOf(e) }

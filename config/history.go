@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/consort-go/consort/config/internal/grammar"
 	"github.com/consort-go/consort/config/values"
+	"github.com/consort-go/consort/ensemble"
 
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
@@ -165,6 +167,21 @@ func (h *History) check(r *grammar.Reader, n *document.Node) {
 // Keeps reports whether conversations are stored: History is set, and its Store is not
 // StoreNone.
 func (c *Config) Keeps() bool { return c.History != nil && c.History.Store != StoreNone }
+
+// Others returns how long another process may work with the conversations of the store without a sign of
+// it, or 0 if no other process can. It is longer than any call. Over standard input and output
+// each host starts its own process, so there are often several, and a console of the person who started it
+// can be opened next to a server.
+func (c *Config) Others(console bool) time.Duration {
+	if !c.Keeps() || c.History.Store.HasPath() && c.Serve != nil && c.Serve.Listens() && !console {
+		return 0
+	}
+	longest := ensemble.DefaultCallLimit
+	for _, server := range c.Supervised() {
+		longest = max(longest, server.CallLimit)
+	}
+	return longest + time.Minute
+}
 
 // Retention returns how long conversations are kept: without limit if they are not stored.
 func (c *Config) Retention() history.Retention {

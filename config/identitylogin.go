@@ -4,13 +4,13 @@ package config
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
@@ -60,28 +60,30 @@ func (o *AssembleOptions) perIdentity(shared ensemble.Source, open openFunc, opt
 	})
 }
 
-// exchanging returns a source that calls a server with a token for each identity, for which
-// the token of its client is exchanged.
+// exchanging returns a source that calls a server with a token for each token of a client,
+// which is exchanged for it. Two tokens of one identity may have different rights, so that they
+// have a connection each.
 func (o *AssembleOptions) exchanging(shared ensemble.Source, open openFunc, options *mcpadapter.HTTPOptions, s *Server) ensemble.Source {
-	var newest sync.Map // the last token of each identity
 	return identityconn.Source(shared, &identityconn.Options{
 		Server: options.Server,
 		Identity: func(ctx context.Context) (identity string, ok bool) {
 			identity, ok = o.identityOf(ctx)
 			if token := access.TokenFrom(ctx); ok && token != "" {
-				newest.Store(identity, token)
+				hash := sha256.Sum256([]byte(token))
+				identity += "\x00" + string(hash[:])
 			}
 			return identity, ok
 		},
-		Open: func(_ context.Context, identity string) (ensemble.Source, func(), error) {
+		Open: func(ctx context.Context, _ string) (ensemble.Source, func(), error) {
+			token := access.TokenFrom(ctx)
 			with := s.LoginOptions()
-			with.Identity, with.Logger = identity, o.Logger
+			with.Identity, _ = o.identityOf(ctx)
+			with.Logger = o.Logger
 			s.OAuth.actFor(with, func(context.Context) (login.Subject, error) {
-				token, ok := newest.Load(identity)
-				if !ok {
+				if token == "" {
 					return login.Subject{}, errors.New("the client did not come with a token of an issuer, which could be exchanged")
 				}
-				return login.Subject{Token: login.Secret(token.(string)), Type: s.OAuth.SubjectType}, nil
+				return login.Subject{Token: login.Secret(token), Type: s.OAuth.SubjectType}, nil
 			})
 			client, err := login.New(with)
 			if err != nil {
@@ -168,7 +170,7 @@ func (a *Assembly) signIn(ctx context.Context, callback string) (*login.Redirect
 	client, err := login.New(&login.Options{
 		URL: own.Resource, Issuer: issuer, ClientID: o.ClientID.Reveal(), ClientSecret: login.Secret(o.ClientSecret.Reveal()),
 		Scopes: own.Scopes, Logger: a.Logger,
-		HTTP: &http.Client{Transport: &ownMetadata{resource: own.Resource, issuer: issuer, next: http.DefaultTransport}},
+		HTTP: &http.Client{Transport: &ownMetadata{resource: own.Resource, issuer: issuer, next: ownTransport()}},
 	})
 	if err != nil {
 		return nil, err
@@ -181,6 +183,19 @@ func (a *Assembly) signIn(ctx context.Context, callback string) (*login.Redirect
 type ownMetadata struct {
 	resource, issuer string
 	next             http.RoundTripper
+}
+
+// ownTransport returns a transport whose idle connections can be closed.
+func ownTransport() http.RoundTripper {
+	if t, ok := http.DefaultTransport.(*http.Transport); ok {
+		return t.Clone()
+	}
+	return http.DefaultTransport
+}
+
+// CloseIdleConnections closes the idle connections of the transport; see [http.Client.CloseIdleConnections].
+func (m *ownMetadata) CloseIdleConnections() {
+	(&http.Client{Transport: m.next}).CloseIdleConnections()
 }
 
 func (m *ownMetadata) RoundTrip(r *http.Request) (*http.Response, error) {

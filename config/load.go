@@ -85,6 +85,7 @@ func Parse(name string, data []byte, options *Options) (*Config, error) {
 		r.Table(root, config.fields())
 		distinctServers(r, root)
 		config.checkLogins(r, root)
+		config.checkIdentity(r, root)
 		if budgets := root.Member("budgets"); budgets != nil && config.Budgets != nil {
 			config.checkBudgets(r, budgets)
 		}

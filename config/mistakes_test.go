@@ -71,6 +71,26 @@ var mistakes = []mistake{
 	{"[conversation]\ntime = '5 minutes'\n", nil, "2:8", "conversation.time", `such as "30s"`},
 	{"[mcp.a]\ncommand = ['x']\nlimits = {memory = '2gb'}\n", nil, "3:20", "mcp.a.limits.memory", `such as "512MiB"`},
 	{"[mcp.a]\nurl = 'http://x'\nprotocol = 2025-11-25\n", nil, "3:12", "mcp.a.protocol", "in quotes"},
+	// Names of trusted values that identify nobody.
+	{"[conversation]\nidentity = []\n", nil, "2:12", "conversation.identity", "at least one name"},
+	{"[conversation]\nidentity = ['user', 'mail']\n[serve]\nhttp = '127.0.0.1:0'\nclients = [{token = '0123456789abcdef', trusted = {user = 'ada'}}]\n",
+		nil, "2:21", "conversation.identity[1]", "there are user"},
+	{"[conversation]\nidentity = ['user']\n[serve]\nhttp = '127.0.0.1:0'\nclients = [{name = 'ada', token = '0123456789abcdef'}]\n",
+		nil, "2:13", "conversation.identity[0]", "give each client its own"},
+	{"[conversation]\nidentity = ['sub', 'mail']\n[trusted]\nuser = 'ada'\n[serve]\nhttp = '127.0.0.1:0'\n[serve.oidc]\nissuer = 'https://x'\naudience = 'x'\ntrusted = {email = 'email'}\n",
+		nil, "2:20", "conversation.identity[1]", "there are email, iss, sub, user"},
+	// Limits that would not apply.
+	{"[serve]\nhttp = '127.0.0.1:0'\nclients = [{name = 'ada', token = '0123456789abcdef'}]\nbudgets = [{clients = ['bob'], window = 'day', calls = 1}]\n",
+		nil, "4:24", "serve.budgets[0].clients[0]", "there are ada"},
+	{"[budgets]\ncurrency = 'EUR'\ncaps = [{scope = 'roster', tokens = 9, money = '0.00'}]\n", nil, "3:48", "budgets.caps[0].money", "above 0"},
+	{"[model]\nname = 'm'\nmax_tools = 0\n", nil, "3:13", "model.max_tools", "-1 for no limit"},
+	{"[model]\nname = 'm'\nmax_description = 0\n", nil, "3:19", "model.max_description", "-1 for no limit"},
+	// Lists that could mean everything or nothing.
+	{"[mcp.a]\nurl = 'http://x'\nallow = []\n", nil, "3:9", "mcp.a.allow", `"*" matches everything`},
+	{"[grpc.a]\naddress = '127.0.0.1:1'\nallow = []\n", nil, "3:9", "grpc.a.allow", `"*" matches everything`},
+	{"[[approval.rules]]\naction = 'allow'\ntools = []\n", nil, "3:9", "approval.rules[0].tools", `"*" matches everything`},
+	{"[[approval.rules]]\naction = 'allow'\nensembles = []\n", nil, "3:13", "approval.rules[0].ensembles", `"*" matches everything`},
+	{"[serve]\nhttp = '127.0.0.1:0'\nhosts = []\n", nil, "3:9", "serve.hosts", "expected the names that clients use"},
 	// Addresses.
 	{"[model]\nname = 'm'\nbase_url = 'localhost:11434'\n", nil, "3:12", "model.base_url", "begins with http:// or https://"},
 	{"[model]\nname = 'm'\nbase_url = 'https://user:pw@x/v1'\n", nil, "3:12", "model.base_url", "set credentials in api_key or headers"},

@@ -20,10 +20,10 @@ import (
 
 	"github.com/consort-go/consort/config/internal/document"
 	"github.com/consort-go/consort/config/internal/plaintext"
-	"github.com/consort-go/consort/config/internal/provider"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/anthropicmodel"
 	"github.com/consort-go/consort/converse/openaimodel"
+	"github.com/consort-go/consort/internal/provider"
 	"go.uber.org/zap"
 )
 
@@ -102,8 +102,8 @@ func (m *Model) ownFields() []grammar.Field {
 		grammar.Key("images", grammar.Not(&m.NoImages)),
 		grammar.Key("audio", grammar.Boolean(&m.Audio)),
 		grammar.Key("inline_refs", grammar.Optional(&m.InlineRefs, grammar.Boolean)),
-		grammar.Key("max_tools", grammar.Integer(&m.MaxTools, -1)),
-		grammar.Key("max_description", grammar.Integer(&m.MaxDescription, -1)),
+		grammar.Key("max_tools", limitOrNone(&m.MaxTools)),
+		grammar.Key("max_description", limitOrNone(&m.MaxDescription)),
 		grammar.Key("supervisor_role", grammar.Text(&m.SupervisorRole)),
 		grammar.Key("max_retries", grammar.CountOrNone(&m.MaxRetries)),
 		grammar.Key("response_timeout", grammar.Duration(&m.ResponseTimeout)),
@@ -177,8 +177,8 @@ func extraBody(to *values.Table) grammar.Kind {
 	}}
 }
 
-// providers are the kinds of models. Another one needs its package, an entry here, and
-// its missing keys in package provider.
+// providers are the kinds of models. Another one needs its package, an entry here, and one in
+// internal/provider.
 var providers = map[string]func(m *Model, name string, logger *zap.Logger) (closableModel, error){
 	provider.OpenAI:    openOpenAI,
 	provider.Anthropic: openAnthropic,
@@ -252,19 +252,17 @@ func openAnthropic(m *Model, name string, logger *zap.Logger) (closableModel, er
 
 // checkKey reports that the API of a provider has no key.
 func (m *Model) checkKey() error {
-	if variable := m.decisive().KeyVariable(); variable != "" && !m.hasCredentials(variable) {
-		name, other := "OpenAI", ""
-		if variable == provider.AnthropicKey {
-			name = "Anthropic"
-		}
-		for of, model := range map[string]string{provider.OpenAIKey: `"gpt-…"`, provider.AnthropicKey: `"claude-…"`} {
-			if of != variable && os.Getenv(of) != "" {
-				other = fmt.Sprintf("; %s is set, which is for name = %s", of, model)
-			}
-		}
-		return grammar.About("api_key", fmt.Errorf(`%s requires a key; set %s, or api_key = "env:NAME" in this table, or the base_url of another server%s`, name, variable, other))
+	own := m.decisive().Own()
+	if own == nil || m.hasCredentials(own.Key) {
+		return nil
 	}
-	return nil
+	other := ""
+	for _, p := range provider.All {
+		if p != own && os.Getenv(p.Key) != "" {
+			other = fmt.Sprintf(`; %s is set, which is for name = "%s"`, p.Key, p.Names)
+		}
+	}
+	return grammar.About("api_key", fmt.Errorf(`%s requires a key; set %s, or api_key = "env:NAME" in this table, or the base_url of another server%s`, own.Name, own.Key, other))
 }
 
 func openOpenAI(m *Model, name string, logger *zap.Logger) (closableModel, error) {
@@ -315,4 +313,14 @@ func (m *Model) hasCredentials(variable string) bool {
 		}
 	}
 	return m.APIKey.Reveal() != "" || os.Getenv(variable) != ""
+}
+
+// limitOrNone is an integer of at least 1, or -1 for no limit.
+func limitOrNone(to *int) grammar.Kind {
+	v := grammar.Integer(to, -1)
+	return grammar.Kind{Name: v.Name, Read: func(r *grammar.Reader, n *document.Node) {
+		if v.Read(r, n); n.Value == int64(0) {
+			r.Wrong(n, "expected an integer of at least 1, or -1 for no limit")
+		}
+	}}
 }

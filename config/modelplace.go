@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config/internal/grammar"
-	"github.com/consort-go/consort/config/internal/provider"
+	"github.com/consort-go/consort/internal/provider"
 )
 
 // placer says where an option of a model is set: where, as FILE:LINE, and what to write
@@ -83,15 +83,11 @@ func (c *Config) placer(m *Model, table, nameKey string) placer {
 // unsentKey says that a key was not sent to the server of a model, because it belongs to
 // another address, and how to send it. It returns "" if every key was sent.
 func (c *Config) unsentKey(m *Model) string {
-	place := m.decisive()
-	variable, owner := provider.OpenAIKey, "OpenAI's"
-	if place.Of() == provider.Anthropic {
-		variable, owner = provider.AnthropicKey, "Anthropic's"
-	}
+	owner := provider.Named(m.decisive().Of())
 	base := c.find("model.base_url")
 	switch {
-	case os.Getenv(variable) != "":
-		return fmt.Sprintf(`api_key = "env:%s", or --set model.api_key=env:%[1]s, if this server may have the key: the key in %[1]s was not sent, because it is for %s own address only`, variable, owner)
+	case os.Getenv(owner.Key) != "":
+		return fmt.Sprintf(`api_key = "env:%s", or --set model.api_key=env:%[1]s, if this server may have the key: the key in %[1]s was not sent, because it is for %s's own address only`, owner.Key, owner.Name)
 	case base != nil && c.source.Of(base).Flag:
 		return `it with --set model.api_key=env:NAME: a key of the file is not sent, because it is for the address in the file only`
 	}

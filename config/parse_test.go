@@ -87,7 +87,7 @@ url = "http://x"
 			`consort.toml:6:6: mcp.a: defined before, on line 1; remove one of the two`}},
 		{"duplicate in inline table", `mcp.a = {url = "http://x", headers = {A = "1", A = "2"}}`, []string{
 			`consort.toml:1:48: mcp.a.headers.A: defined before, on line 1; remove one of the two`}},
-		{"table over dotted keys", "mcp.a.url = 'http://x'\n[mcp.a]\nallow = []\n", []string{
+		{"table over dotted keys", "mcp.a.url = 'http://x'\n[mcp.a]\nallow = ['x']\n", []string{
 			`consort.toml:2:2: not valid TOML: table a already exists as defined by a dotted key`}},
 		{"through a value", "import = []\nimport.x = 1\n", []string{
 			`consort.toml:2:1: import: this is not a table, so nothing can be set in it`}},

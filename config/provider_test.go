@@ -10,8 +10,25 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/provider"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
+
+// Each provider opens its models, and is asked for with the model that it proposes.
+func TestEachProviderIsProposed(t *testing.T) {
+	for _, p := range provider.All {
+		c, err := config.Parse("consort.toml", []byte("[model]\nname = \""+p.Proposed+"\"\n"), &config.Options{Lookup: func(name string) (string, bool) { return "key", name == p.Key }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		assembly, err := config.Assemble(c, nil)
+		if err != nil {
+			t.Errorf("%s: %v", p.Name, err)
+			continue
+		}
+		defer assembly.Close(context.Background())
+	}
+}
 
 // TestProviders: a name or a base URL is enough to say whose API it is, and each provider
 // gets only its own key.

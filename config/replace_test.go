@@ -4,6 +4,7 @@ package config_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -21,6 +22,60 @@ func parsed(t *testing.T, text string) *config.Config {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// While a server that has changed is not connected, the former one takes the calls, also after
+// further changes of the configuration.
+func TestServersThatAreStillOffered(t *testing.T) {
+	const text = "[mcp.x]\ncommand = [\"true\"]\n[serve]\nhttp = \"127.0.0.1:0\"\n"
+	first, err := config.Assemble(parsed(t, text), &config.AssembleOptions{Replaceable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { first.Close(context.Background()) })
+	offered, newest := first.Ensembles[0], first
+	address, ok := newest.AddressOf(offered)
+	if !ok {
+		t.Fatal("the first server has no address")
+	}
+	for i := range 3 {
+		changed := strings.Replace(text, "[serve]", fmt.Sprintf("deny = [\"x\"]\n[mcp.other]\ncommand = [\"true\", \"%d\"]\n[serve]", i), 1)
+		if newest, err = config.Assemble(parsed(t, changed), &config.AssembleOptions{Replaceable: true, Previous: newest}); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := newest.AddressOf(offered); got != address || !ok {
+			t.Errorf("after %d changes: %q, %v", i+1, got, ok)
+		}
+	}
+	if err := newest.Roster.Replace(newest.Ensembles...); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if newest, err = config.Assemble(parsed(t, text), &config.AssembleOptions{Replaceable: true, Previous: newest}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := newest.AddressOf(offered); ok {
+		t.Error("a server that is gone has an address")
+	}
+}
+
+// The former servers that are remembered do not grow in number with each reload.
+func TestFormerServersAreRememberedOnce(t *testing.T) {
+	const text = "[mcp.x]\ncommand = [\"true\"]\n"
+	newest, err := config.Assemble(parsed(t, text), &config.AssembleOptions{Replaceable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { newest.Close(context.Background()) })
+	for i := range 3 {
+		if newest, err = config.Assemble(parsed(t, text), &config.AssembleOptions{Replaceable: true, Previous: newest}); err != nil {
+			t.Fatal(err)
+		}
+		if n := newest.Former(); n != 1 {
+			t.Errorf("after %d reloads, %d former servers are remembered", i+1, n)
+		}
+	}
 }
 
 // An assembly that replaces another has the ensembles of the servers that have not

@@ -3,14 +3,11 @@
 package config
 
 import (
-	"net/url"
-	"path/filepath"
-	"strings"
-
 	"github.com/consort-go/consort/config/internal/grammar"
 	"github.com/consort-go/consort/config/values"
 
 	"github.com/consort-go/consort/config/internal/document"
+	"github.com/consort-go/consort/internal/fileurl"
 	"github.com/consort-go/consort/mcpadapter"
 )
 
@@ -38,11 +35,7 @@ func root(to *Root) grammar.Kind {
 func rootsOf(roots []Root, all []mcpadapter.Root) []mcpadapter.Root {
 	told := append([]mcpadapter.Root(nil), all...)
 	for _, root := range roots {
-		path := filepath.ToSlash(root.Path.Reveal())
-		if !strings.HasPrefix(path, "/") { // C:/work
-			path = "/" + path
-		}
-		told = append(told, mcpadapter.Root{URI: (&url.URL{Scheme: "file", Path: path}).String(), Name: root.Name})
+		told = append(told, mcpadapter.Root{URI: fileurl.Of(root.Path.Reveal()), Name: root.Name})
 	}
 	return told
 }

@@ -115,6 +115,24 @@ func (a *Assembly) clients() []serving.Certified {
 	return clients
 }
 
+// Sharing returns the names of the first clients whose conversations have one owner; nil if each has its own. Tokens
+// and certificates with the same name are one client; each without a name is a client with an empty one.
+func (a *Assembly) Sharing() []string {
+	var owners []string // in the order of the clients
+	owned := map[string][]string{}
+	for _, known := range a.clients()[1:] { // without the one over standard input
+		owner, err := a.OwnerOf(access.WithName(invoker.WithTrusted(context.Background(), known.Trusted...), known.Name))
+		if err == nil && (known.Name == "" || !slices.Contains(owned[owner], known.Name)) {
+			owners, owned[owner] = append(owners, owner), append(owned[owner], known.Name)
+		}
+	}
+	i := slices.IndexFunc(owners, func(owner string) bool { return len(owned[owner]) > 1 })
+	if i < 0 {
+		return nil
+	}
+	return owned[owners[i]]
+}
+
 // withCertificate returns the clients with a name as they are if they also have the certificate of
 // another client, and both together own a conversation.
 func (a *Assembly) withCertificate(info history.Info, name string) (matching []serving.Certified) {

@@ -5,6 +5,7 @@ package config_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,25 @@ clients = [
 	}
 }
 
+// Clients with certificates share conversations with each other, and with clients that have tokens.
+func TestSharing(t *testing.T) {
+	_, folder := certificates(t)
+	for clients, want := range map[string]string{
+		`{name = "a", certificate = "a"}, {name = "b", certificate = "b"}`:                                                          "[a b]",
+		`{name = "a", certificate = "a", trusted = {user = "x"}}, {name = "b", token = "0123456789abcdef", trusted = {user = "x"}}`: "[a b]",
+		`{name = "a", certificate = "a", trusted = {user = "x"}}, {name = "b", certificate = "b", trusted = {user = "y"}}`:          "[]",
+	} {
+		parts := talking(t, `
+[serve]
+grpc = "127.0.0.1:0"
+grpc_tls = {certificate = "`+folder+`/ca.pem", key = "`+folder+`/key.pem", client_ca = "`+folder+`/ca.pem"}
+clients = [`+clients+"]\n")
+		if got := fmt.Sprint(parts.Sharing()); got != want {
+			t.Errorf("%s: %s, want %s", clients, got, want)
+		}
+	}
+}
+
 // A client with a token can have the certificate of another client too, with the values of both.
 func TestValuesOfATokenWithACertificate(t *testing.T) {
 	_, folder := certificates(t)
@@ -117,6 +137,32 @@ clients = [
 	values, err := parts.ValuesOf(t.Context(), history.Info{ID: "c", Owner: owner}, log)
 	if want := `tenant="x" user="ada"`; err != nil || text(values) != want {
 		t.Errorf("%s, %v, want %s", text(values), err, want)
+	}
+}
+
+// A caller without any of the values that identify a user owns no conversation, so two of them do not share
+// theirs. Callers of whom nothing at all is known are one owner.
+func TestOwnersAreIdentified(t *testing.T) {
+	parts := talking(t, "[conversation]\nidentity = [\"user\"]\n[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\n[history]\nstore = \"none\"\n")
+	converse := parts.Serve.Tools[0]
+	for name, ctx := range map[string]context.Context{
+		"other values": invoker.WithTrusted(t.Context(), of("sub", "ada")...), "a name": access.WithName(t.Context(), "ada"), "a person": access.WithUser(t.Context(), "ada"),
+	} {
+		owner, err := parts.OwnerOf(ctx)
+		if failure := invoker.AsFailure(err); err == nil || failure.Code != invoker.Denied || !strings.Contains(failure.Message, "conversation.identity: user") {
+			t.Errorf("%s: %s, %v", name, owner, err)
+		}
+		if _, err := parts.WithSender(ctx); err == nil {
+			t.Errorf("%s: a sender", name)
+		}
+		if _, err := converse.Invoke(ctx, &invoker.Call{Arguments: json.RawMessage(`{"message": "hi"}`)}); err == nil || invoker.AsFailure(err).Code != invoker.Denied {
+			t.Errorf("%s: the tool: %v", name, err)
+		}
+	}
+	for name, ctx := range map[string]context.Context{"a user": invoker.WithTrusted(t.Context(), of("user", "ada")...), "nothing": t.Context()} {
+		if _, err := parts.OwnerOf(ctx); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

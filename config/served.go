@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/consort-go/consort/config/internal/serving"
 	"github.com/consort-go/consort/config/serve"
 
 	"github.com/consort-go/consort/config/internal/grammar"
+	"github.com/consort-go/consort/config/internal/plaintext"
 	"github.com/consort-go/consort/config/internal/settings"
 	"github.com/consort-go/consort/config/internal/storeledger"
 	"github.com/consort-go/consort/converse"
@@ -21,6 +23,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/invoker"
 )
@@ -30,10 +33,38 @@ import (
 const OwnerPrefix = "served-"
 
 // OwnerOf returns an owner name for the caller's conversations. It is derived from the
-// trusted values of ctx that [Conversation].Identity names, and does not reveal them.
+// trusted values of ctx that [Conversation].Identity names, and does not reveal them. Callers
+// that have neither a name nor trusted values are one owner. A caller that has a name or
+// trusted values, but none that Identity names, gets an [invoker.Failure] with the code
+// DENIED.
 func (a *Assembly) OwnerOf(ctx context.Context) (string, error) {
-	owner, err := agenttool.OwnerOf(ctx, a.latest().Options.Identity)
+	names := a.latest().Options.Identity
+	has := func(name string) bool { _, ok := invoker.TrustedValue(ctx, name); return ok }
+	isKnown := access.NameFrom(ctx) != "" || len(invoker.TrustedFrom(ctx)) > 0
+	if names != nil && isKnown && !slices.ContainsFunc(names, has) {
+		var shown []string
+		for _, name := range names {
+			shown = append(shown, plaintext.ShowKey(name))
+		}
+		return "", invoker.Failf(invoker.Denied, "The caller cannot have conversations: it has none of the trusted values that identify a user (conversation.identity: %s).", strings.Join(shown, ", "))
+	}
+	owner, err := agenttool.OwnerOf(ctx, names)
 	return OwnerPrefix + owner, err
+}
+
+// ownTool is the tool converse for conversations that are not stored. A caller whose owner is
+// not known cannot call it.
+type ownTool struct {
+	*agenttool.Tool
+	owner func(context.Context) (string, error)
+}
+
+// Invoke implements [invoker.Invoker].
+func (t ownTool) Invoke(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+	if _, err := t.owner(ctx); err != nil {
+		return invoker.Output{}, err
+	}
+	return t.Tool.Invoke(ctx, call)
 }
 
 // OpenServed returns a function that creates the conversations of served clients. Their
@@ -60,7 +91,7 @@ func (a *Assembly) assembleServe(config *Config, o *AssembleOptions) error {
 	}
 	with := &serving.Options{
 		Roster: a.Roster, Tools: config.Tools.forClients(), Trusted: a.Trusted, Audit: a.Audit, Logger: o.Logger, Telemetry: o.seen,
-		Calls: clientcalls.Rules{Store: a.History, Address: a.addressOf, Logger: a.Logger, Ledger: a.clientLedger},
+		Calls: clientcalls.Rules{Store: a.History, Address: a.addressOf, Logger: a.Logger, Ledger: a.clientLedger, Others: config.Others(false)},
 		Gate:  a.shared.gate, Issuer: &a.shared.issuer,
 	}
 	var err error
@@ -82,7 +113,7 @@ func (a *Assembly) conversations(o *AssembleOptions) (_ []invoker.Invoker, err e
 	if o.Previous == nil {
 		a.shared.tool, err = agenttool.New(a.OpenServed(nil), &agenttool.Options{Identity: a.Options.Identity, Logger: o.Logger})
 	}
-	return []invoker.Invoker{a.shared.tool}, grammar.About("serve.converse", err)
+	return []invoker.Invoker{ownTool{a.shared.tool, a.OwnerOf}}, grammar.About("serve.converse", err)
 }
 
 // clientLedger returns the ledger for the calls of clients.
@@ -93,8 +124,8 @@ func (a *Assembly) clientLedger() budget.Ledger {
 	return a.shared.calls
 }
 
-// addressOf identifies the server of an ensemble of this assembly, or of the one before,
-// whose ensembles are offered until the new ones are connected.
+// addressOf identifies the server of an ensemble of this assembly, or of one before, whose
+// ensembles are offered until the new ones are connected.
 func (a *Assembly) addressOf(e *ensemble.Ensemble) (address string, ok bool) {
 	for _, n := range slices.Concat(a.servers, a.former) {
 		if n.made != e {

@@ -54,7 +54,7 @@ func newAssembly(secrets []string, o *AssembleOptions) *Assembly {
 	if before := o.Previous; before != nil {
 		before.shared.secrets.Add(secrets...)
 		o.redact, o.Logger = before.Redact, before.Logger
-		return &Assembly{Redact: before.Redact, RedactPart: before.RedactPart, Logger: o.Logger, shared: before.shared, former: before.servers}
+		return &Assembly{Redact: before.Redact, RedactPart: before.RedactPart, Logger: o.Logger, shared: before.shared, former: before.offered()}
 	}
 	common := &shared{secrets: redact.NewGrowing(secrets...), gate: clientcalls.NewGate(), calls: budget.NewMemory()}
 	if clean := common.secrets.Text; o.Replaceable || !common.secrets.IsEmpty() {
@@ -71,6 +71,15 @@ func (a *Assembly) latest() *Assembly {
 		return newest
 	}
 	return a // it is not complete yet
+}
+
+// offered returns the servers of a, and former ones that are still offered because the servers that
+// replace them have not been connected yet.
+func (a *Assembly) offered() []named {
+	ensembles := a.Roster.Ensembles()
+	return append(slices.Clone(a.servers), slices.DeleteFunc(slices.Clone(a.former), func(n named) bool {
+		return !slices.Contains(ensembles, n.made) || slices.ContainsFunc(a.servers, func(s named) bool { return s.made == n.made })
+	})...)
 }
 
 // unchanged returns the ensemble of a server that has the same settings in a, or nil.
@@ -93,10 +102,10 @@ func (a *Assembly) unchanged(n named) *ensemble.Ensemble {
 	return nil
 }
 
-// close closes everything that assemblies share, except the roster. Logins can be stored in the
-// conversation store.
+// close closes everything that assemblies share, except the roster. The pages use the clients of
+// logins, whose logins can be stored in the conversation store.
 func (s *shared) close() error {
-	return closeAll(append(slices.Clone(s.closers), s.closeHistory, s.closeLogins)) // the last one first
+	return closeAll(append(slices.Clone(s.closers), s.closeHistory, s.closeLogins, s.pages.Close)) // the last one first
 }
 
 // loggedIn remembers the login at a server. One that a reload has replaced can still be under

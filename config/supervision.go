@@ -64,6 +64,7 @@ func (s *Supervision) check(r *grammar.Reader, n *document.Node) {
 	s.originate(r, n)
 	s.parking(r, n)
 	s.checkTools(r, n)
+	r.EmptyLists(n, "allow")
 	if policy := n.Member("pin_policy"); policy != nil && n.Member("pin") == nil {
 		r.WrongKey(policy, `the tools of this server are not pinned; set pin, such as pin = "tools.pins.json"`)
 	}

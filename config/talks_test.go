@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse"
@@ -162,6 +163,18 @@ func TestBudgets(t *testing.T) {
 	}
 	if _, err := config.Assemble(c, nil); err == nil || !strings.Contains(err.Error(), "budgets: ") {
 		t.Errorf("a cap of nothing: %v", err)
+	}
+}
+
+// Cached input that costs nothing is not input without a price of its own.
+func TestPriceOfNothing(t *testing.T) {
+	price := talking(t, "[budgets]\ncurrency = \"EUR\"\ncaps = [{scope = \"roster\", money = \"2.5\"}]\n"+
+		"prices = {m = {input = \"1\", output = \"4\", cached = \"0\"}}\n").Options.Budget.Prices["m"]
+	if cost := price.Cost(canister.Usage{Input: 2_000_000, Cached: 2_000_000}); cost != 0 {
+		t.Errorf("cached input costs %v", cost)
+	}
+	if cost := price.Cost(canister.Usage{Input: 2_000_000, CacheWritten: 2_000_000}); cost != 2*budget.Unit {
+		t.Errorf("input that is written to the cache costs %v", cost)
 	}
 }
 

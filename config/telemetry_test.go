@@ -3,6 +3,7 @@
 package config_test
 
 import (
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -10,7 +11,10 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 )
@@ -73,5 +77,34 @@ func seenParts(t *testing.T, redacts bool) {
 	}
 	if redacts && len(cleaned) == 0 {
 		t.Error("the program's function was not asked")
+	}
+}
+
+// An assembly that fails leaves no ensemble in the metrics, and those of the assembly in use stay.
+func TestFailedAssemblyIsNotMeasured(t *testing.T) {
+	reader := metric.NewManualReader()
+	options := &config.AssembleOptions{Replaceable: true, Telemetry: &telemetry.Options{Meters: metric.NewMeterProvider(metric.WithReader(reader))}}
+	const same = "[mcp.same]\ncommand = ['true']\n"
+	first, err := config.Assemble(parsed(t, same), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close(t.Context())
+	own := ensemble.New("own", ensemble.LocalSource(), &ensemble.Options{Telemetry: first.Telemetry})
+	defer own.Close(t.Context())
+	broken := same + "[mcp.added]\ncommand = ['true']\n[mcp.broken]\ncommand = ['true']\npin = '/nonexistent/pins.json'\n"
+	_, err = config.Assemble(parsed(t, broken), &config.AssembleOptions{Replaceable: true, Previous: first, Ensembles: []*ensemble.Ensemble{own}})
+	if err == nil {
+		t.Fatal("the pin file was not missed")
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("%+v", all)
+	for name, want := range map[string]bool{"same": true, "own": true, "added": false} {
+		if got := strings.Contains(text, name); got != want {
+			t.Errorf("%s is measured: %v, want %v", name, got, want)
+		}
 	}
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // transports are the ways to reach a server of the table mcp. Another one needs its
-// source and an entry here. The table grpc has its own source, in grpc.go.
+// source, an entry here, and its keys in serverKeys of server.go. The table grpc has its own source, in grpc.go.
 var transports = []transportKind{
 	{Stdio, func(s *Server, _ *AssembleOptions, client *mcpadapter.ClientOptions) (ensemble.Source, error) {
 		command := make([]string, len(s.Command))

@@ -58,10 +58,12 @@ func received(event ModelEvent) (_ ModelEvent, goesOn, last bool) {
 	return event, false, false
 }
 
-// aside runs an exchange outside the conversation and discards its deltas. It calls
-// another for each [Retry] and [Fallback].
-func (a *asker) aside(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, another func(ModelEvent)) (*Reply, error) {
+// aside runs an exchange outside the conversation and discards its deltas. Work identifies it
+// within the conversation, whichever process asks. It calls another for each [Retry] and
+// [Fallback].
+func (a *asker) aside(ctx context.Context, work string, model Model, info telemetry.ModelInfo, request *Request, another func(ModelEvent)) (*Reply, error) {
 	asking := a.newExchange(request, false)
+	asking.work = work
 	defer asking.end()
 	for event, err := range asking.events(ctx, model, info) {
 		if err != nil {

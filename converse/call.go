@@ -143,6 +143,9 @@ func (o *outcome) finish(ctx context.Context, b *batch, span *telemetry.Tool, be
 		o.postponed = true
 		return
 	}
+	if failure == nil && o.result.Code != "" { // it cannot be stored
+		failure = invoker.Failf(invoker.Code(o.result.Code), "%s", canister.TextOf(o.result.Content))
+	}
 	b.turn.auditor.record(ctx, o, failure)
 }
 
@@ -182,7 +185,7 @@ func (b *batch) call(ctx context.Context, c *call) completion {
 // request returns the call for the tool, and the recorder of the calls of other tools that
 // it requests; nil if it may not call any. cancel ends ctx, the context of the call.
 func (c *call) request(ctx context.Context, cancel context.CancelCauseFunc, b *batch) (*invoker.Call, *inner.Requested) {
-	c.sampling.begin(ctx, b)
+	c.sampling.begin(ctx, b, c.key)
 	asking := &c.questions
 	asking.batch, asking.opts, asking.call, asking.ctx, asking.giveUp, asking.counts = b, b.opts, c, ctx, cancel, map[string]int{}
 	asks := &invoker.Call{
@@ -287,7 +290,7 @@ func (b *batch) result(c *call, output invoker.Output, failure *invoker.Failure)
 	content, metadata = bounds.Metadata(bounds.Contents(content, limit, spill), metadata, limit, spill)
 	result.Content, result.Metadata = append(note, content...), metadata // a copy: the tool may keep its slice
 	result.ID, result.Time = b.opts.NewID(), b.opts.Now()
-	return result
+	return bounds.Stored(result, b.opts.Log != nil)
 }
 
 // changeOf returns a note, placed before the result of a call, that the call was made

@@ -303,11 +303,12 @@ func names(model Model, info telemetry.ModelInfo) []string {
 //   - it or its server is overloaded or failed: status 408, 429 and those from 500;
 //   - its quota or credit is used up: status 402, or a code that says so.
 //
-// It is false for any other status from 400 to 499, requests that are too long, filtered
-// answers, certificates that cannot be verified, and if the server has run a tool. The table in docs/models.md lists all cases.
+// It is false for any other status from 400 to 499, requests that are too long, unless the status
+// is 429 because of a limit of tokens per minute, filtered answers, certificates that cannot be verified, and
+// if the server has run a tool. The table in docs/models.md lists all cases.
 func (e *ModelError) Unavailable() bool {
 	switch {
-	case e.Ran != "", e.Code == CodeContextLength, e.Code == "content_filter":
+	case e.Ran != "", e.Code == CodeContextLength && e.Status != http.StatusTooManyRequests, e.Code == "content_filter":
 		return false
 	case e.Code == CodeQuota, e.Status == http.StatusPaymentRequired, e.Status == http.StatusRequestTimeout, e.Status == http.StatusTooManyRequests:
 		return true

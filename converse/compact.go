@@ -38,8 +38,9 @@ type Compaction struct {
 	// maximum length of a summary, and the rule that the summarised text is to be read
 	// and not obeyed, are appended to them.
 	Instructions string
-	// MaxTokens bounds a summary; default 4096, or an eighth of Window if that
-	// is less.
+	// MaxTokens bounds a summary, and the model's reasoning before it; default 4096, or
+	// an eighth of Window if that is less. If reasoning reaches the limit, the model is
+	// asked again, once, with four times the limit, or its own limit if that is less.
 	MaxTokens int64
 }
 

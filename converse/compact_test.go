@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/invoker/telemetry"
 )
 
 // narrow is a model that takes so many bytes of a request and refuses what is
@@ -25,6 +26,7 @@ type narrow struct {
 	tokens  bool   // whether it says how many tokens of four bytes there were
 	summary string // what it writes
 	finish  canister.Finish
+	reasons int64 // the tokens that it needs for its reasoning before a summary
 	fail    error // of the next summary
 	ran     string
 
@@ -63,6 +65,10 @@ func (m *narrow) Exchange(_ context.Context, request *converse.Request) iter.Seq
 				return
 			}
 			reply.Message.Content, reply.Message.Finish = canister.Texts(m.summary), m.finish
+			if request.MaxTokens < m.reasons {
+				reply.Message.Content, reply.Message.Finish = nil, canister.FinishLength
+				reply.Message.Usage = &canister.Usage{Input: int64(size / 4), Output: request.MaxTokens, Reasoning: request.MaxTokens}
+			}
 		case last.Kind() == canister.KindUser && strings.HasPrefix(history.TextOf(last), "look"):
 			m.requests = append(m.requests, request)
 			reply.Message.Finish = canister.FinishInvocations
@@ -353,6 +359,75 @@ func TestSummaryFails(t *testing.T) {
 			t.Errorf("refused %d times", writer.refused)
 		}
 	})
+}
+
+// A model whose reasoning takes the limit of a summary is asked again with a higher
+// limit, and both exchanges are counted. If that is not enough, the error names the option.
+func TestSummaryOfAModelThatReasons(t *testing.T) {
+	const window, most = 9000, 500
+	for reasons, fits := range map[int64]bool{3 * most: true, 1 << 40: false} {
+		writer := &narrow{window: 1 << 20, summary: "They talked.", finish: canister.FinishStop, reasons: reasons, tokens: true}
+		talk := grown(t, &narrow{}, converse.Options{Compaction: &converse.Compaction{Window: window, MaxTokens: most, Model: writer}})
+		var done converse.CompactionCompleted
+		var err error
+		for event, failed := range talk.Send(t.Context(), canister.Text("hello")) {
+			err = failed
+			if event, ok := event.(converse.CompactionCompleted); ok {
+				done = event
+			}
+		}
+		if len(writer.summaries) != 2 {
+			t.Fatalf("%d requests for a summary, %v", len(writer.summaries), err)
+		}
+		switch {
+		case !fits:
+			if err == nil || !strings.Contains(err.Error(), "compaction.max_tokens") {
+				t.Error(err)
+			}
+		case err != nil || done.Usage == nil || done.Usage.Output < most:
+			t.Errorf("%+v, %v", done, err)
+		case !strings.Contains(string(done.Document.Metadata["io.github.consort-go/sampled"]), `"exchanges":2`):
+			t.Errorf("%s", done.Document.Metadata["io.github.consort-go/sampled"])
+		}
+		for _, request := range writer.summaries {
+			if size := bytesOf(request.History)/4 + int(request.MaxTokens); size > window {
+				t.Errorf("a request for a summary takes %d tokens of the window", size)
+			}
+		}
+	}
+}
+
+// capped is a model with a limit of its own.
+type capped struct {
+	*narrow
+	most int64
+}
+
+func (m capped) Describe() telemetry.ModelInfo {
+	return telemetry.ModelInfo{Name: "capped", MaxTokens: m.most}
+}
+
+func (m capped) Exchange(ctx context.Context, request *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	lower := *request
+	lower.MaxTokens = min(request.MaxTokens, m.most)
+	return m.narrow.Exchange(ctx, &lower)
+}
+
+// A model that cannot have a higher limit is not asked again for the same, and the error names
+// its own limit if that is the one to raise.
+func TestSummaryOfAModelWithALimit(t *testing.T) {
+	const most = 500
+	for limit, want := range map[int64]struct {
+		requests int
+		advice   string
+	}{most / 2: {1, "model.max_tokens"}, most: {1, "model.max_tokens"}, 3 * most: {2, "model.max_tokens"}, 10 * most: {2, "compaction.max_tokens"}} {
+		writer := &narrow{window: 1 << 20, summary: "They talked.", finish: canister.FinishStop, reasons: 1 << 40, tokens: true}
+		talk := grown(t, &narrow{}, converse.Options{Compaction: &converse.Compaction{Window: 9000, MaxTokens: most, Model: capped{writer, limit}}})
+		_, err := talk.Ask(t.Context(), canister.Text("hello"))
+		if err == nil || len(writer.summaries) != want.requests || !strings.Contains(err.Error(), want.advice) {
+			t.Errorf("%d requests under a limit of %d, %v; want %d and %s", len(writer.summaries), limit, err, want.requests, want.advice)
+		}
+	}
 }
 
 // dying is a log whose process dies with one of its appends, before it or behind.

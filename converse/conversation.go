@@ -85,6 +85,7 @@ func New(model Model, roster *ensemble.Roster, opts *Options) *Conversation {
 	c := &Conversation{model: model, origin: model, roster: roster, unmadeIntents: map[string]bool{}, identities: map[string]struct{}{}}
 	if opts != nil {
 		c.opts = *opts
+		c.opts.Trusted, c.opts.Identity = slices.Clone(opts.Trusted), slices.Clone(opts.Identity)
 	}
 	c.opts.Limits = c.opts.Limits.withDefaults()
 	if c.opts.NewID == nil {

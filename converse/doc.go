@@ -87,7 +87,7 @@
 // loop itself calls before every step. A program can take the canisters at any moment,
 // store them in their JSON form, and give them to a conversation in another process,
 // where [Conversation.Continue] carries on; [Conversation.Step] does one step at a
-// time. Identities and times come from Options.NewID and Options.Now.
+// time. IDs and times come from Options.NewID and Options.Now.
 //
 // # Conversations that last
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/inner"
 	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/internal/waitrules"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -103,10 +104,10 @@ func (g *gate) applyOutcome(c *call) callDecision {
 		return g.resolveDoubt(c)
 	case s.Answer.Verdict == canister.VerdictAllow && g.batch.postpones():
 		return callDecision{postponed: true}
-	case s.Answer.Verdict == canister.VerdictAllow && (c.tool == nil || !g.stillBound(c, s.Wait) || g.expired(calls.Expiry(s.Wait, s.Answer))):
+	case s.Answer.Verdict == canister.VerdictAllow && (c.tool == nil || !g.stillBound(c, s.Wait) || g.expired(waitrules.Expiry(s.Wait, s.Answer))):
 		return g.resolveDoubt(c)
 	case s.Answer.Verdict == canister.VerdictAllow:
-		return g.repeat(c, calls.Expiry(s.Wait, s.Answer))
+		return g.repeat(c, waitrules.Expiry(s.Wait, s.Answer))
 	case s.Answer.Verdict == canister.VerdictDone:
 		return callDecision{by: by, content: s.Answer.Content, done: true}
 	case s.Answer.Verdict == canister.VerdictUnknown:
@@ -115,13 +116,14 @@ func (g *gate) applyOutcome(c *call) callDecision {
 	return callDecision{failure: s.Unknown("No person answered in time whether it took effect.")}
 }
 
-// askOutcome waits for a person who finds out the outcome.
+// askOutcome waits for a person who finds out the outcome. The answer may let the call be made
+// again, so only the person who had to approve it may give it.
 func (g *gate) askOutcome(c *call) callDecision {
 	arguments := c.state.Intent.Arguments
 	if arguments == "" {
 		arguments = c.invocation.Arguments
 	}
-	wait, failure := g.newWait(c, canister.WaitOutcome, deferral{}, arguments)
+	wait, failure := g.newWait(c, canister.WaitOutcome, deferral{who: calls.Named(g.before, c.state.Intent.Wait)}, arguments)
 	if failure != nil {
 		failure = c.state.Unknown("No person could be asked.")
 	}

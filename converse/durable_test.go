@@ -491,8 +491,7 @@ func TestEffectsOverCrashes(t *testing.T) {
 	}
 }
 
-// libraryVar makes this test binary the server library of the serve tests: it names the
-// folder in which the tool wait meets them.
+// longLines returns the answers of a model that the log has not got yet: a call, and the end.
 func longLines(t *testing.T, log history.Log) []conversetest.Line {
 	return []conversetest.Line{asks(call("act", `{}`)), done}[len(of[canister.Assistant](t, log, "talk")):]
 }

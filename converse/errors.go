@@ -41,8 +41,8 @@ const (
 	// CodeParameter is for a member of the request, or a value, that the model or the
 	// server does not take.
 	CodeParameter = "unsupported_parameter"
-	// CodeImage is for an image that the model does not take, for example because it is too
-	// large.
+	// CodeImage is for an image, or a PDF file, that the model does not take, for example
+	// because it is too large, and for too many of them.
 	CodeImage = "unsupported_image"
 	// CodeKey is for a key that is missing or not valid.
 	CodeKey = "invalid_api_key"
@@ -80,7 +80,8 @@ type ModelError struct {
 	// Usage counts the tokens of earlier parts of the answer, which the server charges
 	// although the exchange failed. It is nil if it is unknown or zero.
 	Usage *canister.Usage
-	// Err is the cause; may be nil.
+	// Err is the cause; may be nil. It wraps io.ErrUnexpectedEOF if an answer that had begun
+	// broke off.
 	Err error
 }
 

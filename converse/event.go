@@ -182,7 +182,7 @@ const (
 	ReasonTime          Reason = "time_limit"     // Limits.Time
 	ReasonTokens        Reason = "token_limit"    // Limits.Tokens
 	ReasonBudget        Reason = "budget"         // Turn.Reached, of Options.Budget; Continue tries again
-	ReasonWaiting       Reason = "waiting"        // Turn.Waits are open, see Answer
+	ReasonWaiting       Reason = "waiting"        // Turn.Waits are open, see waits.Answer
 )
 
 // Limited reports whether a limit or the budget of the conversation ended the turn.

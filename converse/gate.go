@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/internal/waitrules"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -115,12 +116,12 @@ func (g *gate) applyApproval(c *call, arguments json.RawMessage) callDecision {
 		return denied("The call was not started: it needs an approval, and none was given before %s.", wait.Deadline.UTC().Format(time.RFC3339))
 	case !g.stillBound(c, wait) || wait.Arguments != string(arguments) || calls.UsedUp(g.before, wait, c.invocation.ID):
 		return g.approveAnew(c, arguments)
-	case answer.Verdict != canister.VerdictDeny && g.expired(calls.Expiry(wait, answer)):
+	case answer.Verdict != canister.VerdictDeny && g.expired(waitrules.Expiry(wait, answer)):
 		return g.approveAnew(c, arguments)
 	case answer.Verdict == canister.VerdictAllow:
-		return callDecision{arguments: arguments, wait: wait.ID, by: answer.By, approved: calls.Expiry(wait, answer)}
+		return callDecision{arguments: arguments, wait: wait.ID, by: answer.By, approved: waitrules.Expiry(wait, answer)}
 	case answer.Verdict == canister.VerdictChange && jsontext.IsObject(answer.Arguments):
-		return callDecision{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By, approved: calls.Expiry(wait, answer)}
+		return callDecision{arguments: answer.Arguments, changed: true, wait: wait.ID, by: answer.By, approved: waitrules.Expiry(wait, answer)}
 	}
 	refused := denied("%s", calls.Because("The call was denied by "+textcut.Bytes(answer.By, bounds.MaxQuoted)+" and not started", answer.Reason))
 	refused.by = answer.By

@@ -3,6 +3,8 @@
 package converse_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,5 +68,64 @@ func TestOutcomesAreThoseOfEveryIdentity(t *testing.T) {
 	carryOn(t, process(t, store, roster, ada, done), converse.ReasonAnswered)
 	if l.count() != 0 {
 		t.Errorf("the call was made %d times more, though it was said to be done", l.count())
+	}
+}
+
+// The outcome of a call may let it be made again, so only the person who had to approve the call
+// may answer.
+func TestOutcomesAreSaidByTheNamedPerson(t *testing.T) {
+	var l ledger
+	attempt := intent(false)
+	attempt.Wait, attempt.Approved = "w", time.Now().Add(time.Hour)
+	store, roster := put(t,
+		canister.Wait{Head: head("w"), For: canister.WaitApproval, Invocation: "i1", Conversation: "talk", Who: "dana", Arguments: `{"n":1}`, Deadline: time.Now().Add(time.Hour)},
+		canister.Answer{Head: head("y"), Wait: "w", Verdict: canister.VerdictAllow, By: "dana"}, attempt), newRoster(t, l.tool("act"))
+	options := converse.Options{AskDoubt: true, Approve: defers}
+	for _, attempts := range []int{1, 2} {
+		wait := carryOn(t, process(t, store, roster, options), converse.ReasonWaiting).Waits[0]
+		if wait.For != canister.WaitOutcome || wait.Who != "dana" {
+			t.Fatalf("after %d attempts it waits for %+v", attempts, wait)
+		}
+		allow := canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAllow, By: "eve"}
+		if err := waits.Answer(t.Context(), store, "talk", allow, time.Now()); err == nil || !strings.Contains(err.Error(), "dana") {
+			t.Errorf("eve's answer: %v", err)
+		}
+		allow.By = "dana"
+		if err := waits.Answer(t.Context(), store, "talk", allow, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if attempts == 1 { // the second attempt is lost too
+			attempt.Head, attempt.Attempt = head("t2"), 2
+			if err := store.Append(t.Context(), "talk", len(of[canister.Canister](t, store, "talk")), attempt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	carryOn(t, process(t, store, roster, options, done), converse.ReasonAnswered)
+	if l.count() != 1 {
+		t.Errorf("the call was made %d times", l.count())
+	}
+}
+
+// Two conversations whose options continue one slice have their own trusted values.
+func TestTrustedValuesAreCopied(t *testing.T) {
+	user := invoker.NewTrusted[string]("user")
+	var got []string
+	roster := newRoster(t, fn("whoami", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+		name, _ := user.From(ctx)
+		got = append(got, name)
+		return invoker.Output{}, nil
+	}))
+	shared := make([]invoker.Value, 0, 1)
+	open := func(name string) *converse.Conversation {
+		options := converse.Options{ID: name, Trusted: append(shared, user.Value(name))}
+		return process(t, put(t), roster, options, asks(call("whoami", "{}")), done)
+	}
+	ada := open("ada")
+	bob := open("bob")
+	play(t, ada, "Who am I?")
+	play(t, bob, "Who am I?")
+	if len(got) != 2 || got[0] != "ada" || got[1] != "bob" {
+		t.Errorf("the tools saw %q", got)
 	}
 }

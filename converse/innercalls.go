@@ -58,6 +58,5 @@ func (b *batch) storeRequested(c *call, invocations []canister.Invocation) {
 // elapsed returns how long a call has taken that called other tools, without the time in
 // which they waited for answers.
 func (g *gate) elapsed(c *call) time.Duration {
-	now, began := g.opts.Now(), c.state.Intent.Time
-	return max(0, now.Sub(began)-calls.Waited(calls.Tail(g.before), began, now))
+	return calls.Elapsed(calls.Tail(g.before), c.state.Intent.Time, g.opts.Now())
 }

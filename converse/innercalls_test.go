@@ -55,7 +55,7 @@ func plan(rounds ...string) invoker.Invoker {
 	}))
 }
 
-// act is a tool with an effect, which it counts by its argument.
+// acts is a tool with an effect, which it counts by its argument.
 type acts struct {
 	mu   sync.Mutex
 	made map[string]int

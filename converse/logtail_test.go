@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/logtail"
 	"github.com/consort-go/consort/internal/notes"
@@ -80,6 +81,11 @@ func takenUp(t *testing.T, whole []canister.Canister, policy Policy) (logtail.Ma
 		t.Fatalf("%d tokens, want %d", got, want)
 	}
 	now := time.Unix(1, 0)
+	if user, was := compaction.LastUser(some), compaction.LastUser(whole); user >= 0 {
+		if took, want := calls.InTurn(some, user, now), calls.InTurn(whole, was, now); took != want {
+			t.Fatalf("the turn has taken %v, want %v", took, want)
+		}
+	}
 	next, expected := Next(some, policy, now), Next(whole, policy, now)
 	a, is := next.(Compact)
 	b, was := expected.(Compact)
@@ -149,6 +155,37 @@ func TestTakingUpCosts(t *testing.T) {
 	t.Logf("of %d canisters at most %d were read", len(g.history), most)
 }
 
+// The time that a message waited for the turn before it does not count, also after a summary
+// that covers the message.
+func TestTakingUpAMessageThatWaited(t *testing.T) {
+	g := &grower{t: t, random: rand.New(rand.NewPCG(5, 1))}
+	at := func(id string, minutes int) canister.Head {
+		return canister.Head{ID: id, Time: time.Unix(1, 0).Add(time.Duration(minutes-60) * time.Minute)}
+	}
+	g.add(canister.Supervisor{Head: at("s", 0), Content: canister.Texts("Be brief.")})
+	for i := range 50 {
+		g.add(canister.User{Head: g.head(), Content: canister.Texts(fmt.Sprint(i))}, canister.Assistant{Head: g.head(), Finish: canister.FinishStop})
+	}
+	call := canister.Invocation{Head: at("i", 20), Message: "a", CallID: "c", Name: "local__act", Arguments: "{}"}
+	g.add(
+		canister.User{Head: at("u", 10)}, canister.Assistant{Head: at("a", 20), Finish: canister.FinishInvocations}, call,
+		canister.Result{Head: at("r", 46), Invocation: "i"}, canister.Assistant{Head: at("e", 46), Finish: canister.FinishStop},
+	)
+	for last, more := range [][]canister.Canister{
+		nil,
+		{canister.Assistant{Head: at("a2", 51), Finish: canister.FinishInvocations}},
+	} {
+		whole := append(slices.Clone(g.history), canister.User{Head: at("u2", 40)}, canister.Assistant{Head: at("a1", 50), Finish: canister.FinishStop})
+		through := len(whole) - 1
+		mark := compaction.Mark{Through: whole[through].Header().ID, Index: through, Instructions: []int{0}}
+		whole = append(whole, canister.Document{Head: canister.Head{ID: "summary", Extra: canister.Extra{Metadata: compaction.MarkedBy(mark, nil)}}})
+		h, some, _ := takenUp(t, append(whole, more...), g.policy)
+		if took := calls.InTurn(some, compaction.LastUser(some), time.Unix(1, 0)); took != 14*time.Minute || len(h.Front) != 1 || len(some) != 5+last {
+			t.Errorf("the turn has taken %v, according to %d canisters", took, len(some))
+		}
+	}
+}
+
 // Instructions that stand close together are read together.
 func TestTakingUpManyInstructions(t *testing.T) {
 	g := &grower{t: t, random: rand.New(rand.NewPCG(5, 1))}
@@ -180,7 +217,7 @@ func TestTakingUpManyInstructions(t *testing.T) {
 	}
 	store := keptIn(t, g.history)
 	h, some, err := logtail.TakeUp(t.Context(), store, "talk")
-	if err != nil || len(h.Front) != len(places) || len(some) != len(places)+2+1+100 {
+	if err != nil || len(h.Front) != len(places)-1 || len(some) != len(places)+2+1+100 {
 		t.Fatalf("%d instructions and %d canisters: %v", len(h.Front), len(some), err)
 	}
 	if store.begun > 4 {

@@ -76,7 +76,7 @@ func (policy Policy) next(history []canister.Canister, t *turnState, now time.Ti
 		return Done{Reason: t.final}
 	case t.answered:
 		return Done{Reason: reasonOf(t.last.Finish)}
-	case limits.Time > 0 && now.Sub(t.start)-calls.Waited(history[t.begin:], t.start, now) >= limits.Time:
+	case limits.Time > 0 && calls.InTurn(history, t.begin, now) >= limits.Time:
 		return Done{Reason: ReasonTime}
 	case t.reached != "" && !limits.FinalAnswer:
 		return Done{Reason: t.reached}
@@ -109,9 +109,8 @@ func reasonOf(finish canister.Finish) Reason {
 
 // turnState is the state of the last turn of a history.
 type turnState struct {
-	begun       bool      // there is a User canister
-	begin       int       // its index, or -1
-	start       time.Time // of the turn
+	begun       bool // there is a User canister
+	begin       int  // its index, or -1
 	exchanges   int
 	invocations int
 	usage       canister.Usage
@@ -132,8 +131,8 @@ func readTurn(history []canister.Canister, limits Limits) turnState {
 // extend reads the canisters after those that were read before.
 func (t *turnState) extend(history []canister.Canister, limits Limits) {
 	for i := len(history) - 1; i >= t.length; i-- {
-		if user, ok := history[i].(canister.User); ok {
-			*t = turnState{begun: true, begin: i, start: user.Time, length: i + 1}
+		if _, ok := history[i].(canister.User); ok {
+			*t = turnState{begun: true, begin: i, length: i + 1}
 			break
 		}
 	}

@@ -160,8 +160,9 @@ type Limits struct {
 	// Exchanges is how often the model may be asked in a turn, by the conversation and
 	// by its tools together; default 16.
 	Exchanges int
-	// Time is how long a turn may take, counted from the user's message; default none. The
-	// time of deferred waits ([Defer], [Later]) does not count, that of Approve and Ask does.
+	// Time is how long a turn may take, counted from the user's message, or from the end of
+	// the turn before if the message waited for it; default none. The time of deferred waits
+	// ([Defer], [Later]) does not count, that of Approve and Ask does.
 	Time time.Duration
 	// Tokens is how many tokens, of requests and answers together, a turn may use
 	// before no further exchange is begun; default none. Answers that its tools request
@@ -181,7 +182,9 @@ type Limits struct {
 	// ResultBytes bounds the bytes of one result that enter the history, including its
 	// metadata and the metadata of its contents; default 1 MiB. The excess is cut,
 	// starting with metadata that do not fit in addition to the contents, and a line
-	// says how much.
+	// says how much. Negative means no limit, but a Log stores at most 63 MiB of a
+	// result in its JSON form: a longer one is lost, and the call fails with
+	// RESULT_TOO_LARGE.
 	ResultBytes int
 }
 

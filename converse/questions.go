@@ -30,7 +30,8 @@ import (
 //
 // Only a call that can be made again ends in this way: its tool is read-only or
 // idempotent, or nothing of the call is under way ([invoker.ElicitRequest].Anew). The
-// tool of any other call is told immediately that the person gave no answer.
+// tool of any other call is told immediately that the person gave no answer. A question
+// that is not valid UTF-8, or has more than 1 MiB in its JSON form, fails.
 func Later(within time.Duration, who string) error { return &later{deferral{within, who}} }
 
 type later struct{ deferral }
@@ -71,7 +72,7 @@ func (q *questions) person() askFunc {
 		if question == nil {
 			return nil, invoker.Failf(invoker.Internal, "The tool asked the person an empty question.")
 		}
-		ctx, cancel := foreign.Until(ctx, q.ctx)
+		ctx, cancel := foreign.During(ctx, q.ctx)
 		defer cancel()
 		asked := *question
 		if asked.Server == "" {
@@ -94,6 +95,9 @@ func (q *questions) ask(ctx context.Context, ask askFunc, question *invoker.Elic
 	var late *later
 	if !errors.As(err, &late) {
 		return result, err
+	}
+	if err := calls.CheckQuestion(form); err != nil {
+		return nil, err
 	}
 	if !q.wait(late.deferral, form, question.Anew) {
 		return &invoker.ElicitResult{Action: invoker.Dismiss}, nil

@@ -11,11 +11,9 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/elsewhere"
 	"github.com/consort-go/consort/converse/internal/foreign"
 	"github.com/consort-go/consort/converse/internal/logtail"
-	"github.com/consort-go/consort/internal/textcut"
 )
 
 // recorder appends canisters to the history of a conversation, and to its log first, for
@@ -238,23 +236,4 @@ func (r *recorder) written(ctx context.Context) error {
 	r.conv.writing = nil
 	r.conv.mu.Unlock()
 	return nil
-}
-
-// clashes returns an error if one of the canisters has the ID of a canister that
-// is in the log and not in the held history.
-func (r *recorder) clashes(ctx context.Context, canisters []canister.Canister) error {
-	named := map[string]bool{}
-	for _, c := range canisters {
-		if id := c.Header().ID; id != "" {
-			named[id] = true
-		}
-	}
-	if r.conv.held.From == len(r.conv.held.Front) || len(named) == 0 {
-		return nil
-	}
-	c, place, err := logtail.Before(ctx, r.opts.Log, r.opts.ID, r.conv.held.From, func(c canister.Canister) bool { return named[c.Header().ID] })
-	if c != nil {
-		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log already has the ID %s", place, textcut.Bytes(c.Header().ID, bounds.MaxQuoted))
-	}
-	return err
 }

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history"
 )
 
 // lines is the script of a turn with two exchanges that ask for tools.
@@ -196,6 +198,9 @@ func TestNext(t *testing.T) {
 	says := func(finish canister.Finish) canister.Assistant {
 		return canister.Assistant{Head: canister.Head{ID: "s"}, Finish: finish}
 	}
+	at := func(c canister.Canister, seconds int64) canister.Canister {
+		return canister.WithHead(c, canister.Head{ID: c.Header().ID, Time: time.Unix(seconds, 0)})
+	}
 	document := canister.Document{Head: canister.Head{ID: "d"}}
 	final := converse.Limits{Exchanges: 1, FinalAnswer: true}
 	for _, test := range []struct {
@@ -224,6 +229,8 @@ func TestNext(t *testing.T) {
 		{"after final", final, 0, []canister.Canister{user, asks, invocation, result, says(canister.FinishStop)}, "Done{exchange_limit}"},
 		{"time limit", converse.Limits{Time: time.Minute}, 160, []canister.Canister{user}, "Done{time_limit}"},
 		{"time left", converse.Limits{Time: time.Minute}, 159, []canister.Canister{user}, "Exchange{}"},
+		{"queued", converse.Limits{Time: time.Minute}, 1029, []canister.Canister{user, at(says(canister.FinishStop), 1000), at(user, 105)}, "Exchange{}"},
+		{"queued, too late", converse.Limits{Time: time.Minute}, 1060, []canister.Canister{user, at(says(canister.FinishStop), 1000), at(user, 105)}, "Done{time_limit}"},
 		{"answered in time", converse.Limits{Time: time.Minute}, 999, []canister.Canister{user, says(canister.FinishStop)}, "Done{answered}"},
 		{
 			"next turn", converse.Limits{Exchanges: 1}, 0,
@@ -249,4 +256,21 @@ func TestNext(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A message that was queued behind another turn has the whole time of a turn.
+func TestTimeBeginsAfterTheTurnBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, sent := history.NewMemory(), time.Now()
+		time.Sleep(119 * time.Second)
+		if err := store.Append(t.Context(), "talk", 0,
+			canister.User{Head: canister.Head{ID: "u0", Time: sent}, Content: canister.Texts("Hi.")},
+			canister.Assistant{Head: canister.Head{ID: "a0", Time: time.Now()}, Finish: canister.FinishStop},
+			canister.User{Head: canister.Head{ID: "u", Time: sent}, Content: canister.Texts("Go.")}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(7 * time.Second)
+		talk := process(t, store, nil, converse.Options{Limits: converse.Limits{Time: 2 * time.Minute}}, done)
+		carryOn(t, talk, converse.ReasonAnswered)
+	})
 }

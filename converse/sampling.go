@@ -20,7 +20,6 @@ import (
 	"github.com/consort-go/consort/converse/internal/toolchoice"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
-	"github.com/consort-go/consort/invoker/telemetry"
 )
 
 // allowance is the part of the limits that is left for the tools of a batch.
@@ -78,6 +77,7 @@ type sampling struct {
 	batch *batch
 	opts  *Options        // of the conversation
 	ctx   context.Context // of the call, which the tool calls back from
+	key   string          // of the call, the same for each attempt
 	said  sample.Translator
 
 	mu    sync.Mutex
@@ -85,9 +85,9 @@ type sampling struct {
 	spent calls.Sampled
 }
 
-// begin begins the exchanges of one call; ctx is the context of the call.
-func (s *sampling) begin(ctx context.Context, b *batch) {
-	s.batch, s.opts, s.ctx = b, b.opts, ctx
+// begin begins the exchanges of the call with a key; ctx is the context of the call.
+func (s *sampling) begin(ctx context.Context, b *batch, key string) {
+	s.batch, s.opts, s.ctx, s.key = b, b.opts, ctx, key
 	s.said.Clean, s.said.Head = b.clean, b.head
 }
 
@@ -108,15 +108,15 @@ func (s *sampling) ask(ctx context.Context, request *invoker.SampleRequest) (_ *
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := foreign.Until(telemetry.Within(ctx, s.ctx), s.ctx)
+	ctx, cancel := foreign.During(ctx, s.ctx)
 	defer cancel()
-	most, err := s.take(ctx, request.MaxTokens)
+	most, number, err := s.take(ctx, request.MaxTokens)
 	if err != nil {
 		return nil, err
 	}
 	var usage canister.Usage
 	defer func() { s.settle(most, usage) }()
-	reply, err := s.exchange(ctx, s.request(request, history, set, most))
+	reply, err := s.exchange(ctx, fmt.Sprintf("question %d of %s", number, s.key), s.request(request, history, set, most))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -146,37 +146,38 @@ func (s *sampling) request(asked *invoker.SampleRequest, history []canister.Cani
 }
 
 // take reserves one exchange of the turn, and returns how many tokens its answer may
-// have. It waits for other exchanges if these may use up all that is left.
-func (s *sampling) take(ctx context.Context, asked int64) (int64, error) {
+// have, and its number in the call. It waits for other exchanges if these may use up all that is left.
+func (s *sampling) take(ctx context.Context, asked int64) (most int64, number int, err error) {
 	for {
-		most, wait, err := s.tryTake(asked)
+		most, number, wait, err := s.tryTake(asked)
 		if wait == nil {
-			return most, err
+			return most, number, err
 		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return 0, 0, ctx.Err()
 		}
 	}
 }
 
-func (s *sampling) tryTake(asked int64) (int64, <-chan struct{}, error) {
+func (s *sampling) tryTake(asked int64) (most int64, number int, wait <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over {
-		return 0, nil, invoker.Failf(invoker.Canceled, "The model was not asked: the call is over.")
+		return 0, 0, nil, invoker.Failf(invoker.Canceled, "The model was not asked: the call is over.")
 	}
-	most, reached, wait := s.batch.budget.take(asked)
+	var reached Reason
+	most, reached, wait = s.batch.budget.take(asked)
 	switch limits := s.opts.Limits; {
 	case reached == ReasonExchanges:
-		return 0, nil, invoker.Failf(invoker.Denied, "The model was not asked: the turn has reached its limit of %d exchanges.", limits.Exchanges)
+		return 0, 0, nil, invoker.Failf(invoker.Denied, "The model was not asked: the turn has reached its limit of %d exchanges.", limits.Exchanges)
 	case reached == ReasonTokens:
-		return 0, nil, invoker.Failf(invoker.Denied, "The model was not asked: the turn has reached its limit of %d tokens.", limits.Tokens)
+		return 0, 0, nil, invoker.Failf(invoker.Denied, "The model was not asked: the turn has reached its limit of %d tokens.", limits.Tokens)
 	case wait == nil:
 		s.spent.Exchanges++
 	}
-	return most, wait, nil
+	return most, s.spent.Exchanges, wait, nil
 }
 
 func (s *sampling) settle(most int64, usage canister.Usage) {
@@ -200,21 +201,21 @@ func (s *sampling) end() calls.Sampled {
 // stop sequences, it asks again without them: some models support neither, and a client
 // may ignore them (MCP 2025-11-25, client/sampling). It does not if the model's server has
 // run a tool already.
-func (s *sampling) exchange(ctx context.Context, request *Request) (*Reply, error) {
-	reply, err := s.attempt(ctx, request)
+func (s *sampling) exchange(ctx context.Context, work string, request *Request) (*Reply, error) {
+	reply, err := s.attempt(ctx, work, request)
 	var failed *ModelError
 	if !errors.As(err, &failed) || failed.Ran != "" || failed.Status != 400 && failed.Status != 422 || request.Temperature == nil && request.Stop == nil {
 		return reply, err
 	}
 	plain := *request
 	plain.Temperature, plain.Stop = nil, nil
-	return s.attempt(ctx, &plain)
+	return s.attempt(ctx, work, &plain)
 }
 
 // attempt asks the model as it was passed to New, because the model that is bound to
 // the conversation expects another history.
-func (s *sampling) attempt(ctx context.Context, request *Request) (*Reply, error) {
-	return s.batch.turn.asker.aside(ctx, s.batch.turn.conv.origin, s.batch.turn.conv.info, request, func(ModelEvent) {})
+func (s *sampling) attempt(ctx context.Context, work string, request *Request) (*Reply, error) {
+	return s.batch.turn.asker.aside(ctx, work, s.batch.turn.conv.origin, s.batch.turn.conv.info, request, func(ModelEvent) {})
 }
 
 // cannotAsk returns the failure that a tool receives for a failed exchange.

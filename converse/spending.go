@@ -3,12 +3,14 @@
 package converse
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net"
 	"slices"
@@ -31,6 +33,7 @@ import (
 type account struct {
 	opts    *Options
 	guard   *guard
+	work    context.Context // its trusted values name the account, whatever context a tool uses
 	reached *budget.ReachedError
 	timed   atomic.Bool // the time of calls is being counted, including their sampling
 
@@ -58,7 +61,7 @@ func (a *account) outOfBudget(err error) bool { return errors.As(err, &a.reached
 // reserve reserves an amount before it is spent. Need.ID identifies the expense within
 // the conversation.
 func (a *account) reserve(ctx context.Context, need budget.Need) (*budget.Hold, error) {
-	who, err := owner.Of(ctx, a.opts.Identity)
+	who, err := owner.Of(a.work, a.opts.Identity)
 	if err != nil {
 		return nil, err
 	}
@@ -98,10 +101,9 @@ func limitHold(ctx context.Context, hold *budget.Hold) (context.Context, context
 }
 
 // pay runs an exchange within the budget: it reserves the maximum cost before, and
-// settles the real cost afterwards. Own means that the exchange belongs to the
-// conversation, with its history and its tools. Chained means that other models may have
-// answered before.
-func (a *asker) pay(ctx context.Context, model Model, info telemetry.ModelInfo, request *Request, own, chained bool) iter.Seq2[ModelEvent, error] {
+// settles the real cost afterwards. Chained means that other models may have answered before.
+func (a *asker) pay(ctx context.Context, of *exchangeSpan, model Model, info telemetry.ModelInfo, chained bool) iter.Seq2[ModelEvent, error] {
+	request := of.request
 	if a.opts.Budget == nil {
 		return a.exchangeWith(ctx, model, request)
 	}
@@ -111,8 +113,8 @@ func (a *asker) pay(ctx context.Context, model Model, info telemetry.ModelInfo, 
 			counts = info.Name
 		}
 		hold, err := a.account.reserve(ctx, budget.Need{
-			ID: "answer to " + lastID(request.History), Model: info.Name, Exchange: true,
-			Input: a.mostTokens(model, request, own, counts), Answer: least(info.MaxTokens, request.MaxTokens),
+			ID: cmp.Or(of.work, "answer to "+tokens.LastID(request.History)), Model: info.Name, Exchange: true,
+			Input: a.mostTokens(model, request, of.own, counts), Answer: least(info.MaxTokens, request.MaxTokens),
 			Time: a.opts.Budget.LimitsTime() && !a.account.timed.Load(),
 		})
 		if err != nil {
@@ -172,22 +174,13 @@ func failedUsage(err error, worked bool) (usage *canister.Usage, nothing bool) {
 }
 
 // refused reports whether an exchange failed before the model worked on it: the server
-// answered with an error, or could not be reached.
+// answered with an error, with a status or a code of its own, or could not be reached.
 func refused(err error) bool {
-	if failed := new(ModelError); errors.As(err, &failed) && failed.Status >= 400 {
+	if failed := new(ModelError); errors.As(err, &failed) && (failed.Status >= 400 || failed.Code != "" && failed.Ran == "" && !errors.Is(err, io.ErrUnexpectedEOF)) {
 		return true
 	}
 	dial := new(net.OpError)
 	return errors.As(err, &dial) && dial.Op == "dial"
-}
-
-// lastID returns the ID of the last canister. It identifies the answer to a
-// history, whichever process asks for it.
-func lastID(history []canister.Canister) string {
-	if len(history) == 0 {
-		return ""
-	}
-	return history[len(history)-1].Header().ID
 }
 
 // least returns the lower of two bounds; 0 means no bound.
@@ -213,7 +206,7 @@ func (a *asker) mostTokens(model Model, request *Request, own bool, counter stri
 			}
 		}
 	}
-	return tokens.Most(tools, request.History, func(said canister.Assistant) (first int, ok bool) {
+	return tokens.Most(tools, request.History, a.conv.history, func(said canister.Assistant) (first int, ok bool) {
 		if said.ID == a.countedBy {
 			first = min(a.counted, len(tools)) // new tools are at the end
 		}

@@ -4,6 +4,8 @@ package converse_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -143,6 +145,10 @@ func TestBudgetOfFailures(t *testing.T) {
 		{conversetest.Line{Err: &converse.ModelError{Message: "down", Err: &net.OpError{Op: "dial", Err: errors.New("refused")}}}, false},
 		{conversetest.Line{Err: &converse.ModelError{Message: "lost", Err: &net.OpError{Op: "read", Err: errors.New("reset")}}}, true},
 		{conversetest.Line{Text: "some of it", Err: &converse.ModelError{Message: "broken", Status: 500}}, true},
+		{conversetest.Line{Err: &converse.ModelError{Message: "too long, in a stream", Status: 200, Code: converse.CodeContextLength}}, false},
+		{conversetest.Line{Text: "some", Err: &converse.ModelError{Message: "overloaded, later", Status: 200, Code: "overloaded_error"}}, true},
+		{conversetest.Line{Reasoning: "some", Err: &converse.ModelError{Message: "overloaded, later", Status: 200, Code: "overloaded_error"}}, true},
+		{conversetest.Line{Err: &converse.ModelError{Message: "overloaded, later", Status: 200, Code: "overloaded_error", Ran: "open_ticket"}}, true},
 		{conversetest.Line{Text: "no usage"}, true},
 		{conversetest.Line{Text: "wrong usage", Usage: usage(-7, 7)}, true},
 		{conversetest.Line{Text: "no usage", Usage: usage(0, 0)}, true},
@@ -153,6 +159,32 @@ func TestBudgetOfFailures(t *testing.T) {
 		_, err := talk.Ask(t.Context(), canister.Text("hello"))
 		if (err != nil) != (test.line.Err != nil) {
 			t.Fatal(err)
+		}
+		if test.cost {
+			spent(t, p, 2100, 3000)
+		} else {
+			spent(t, p, 0, 0)
+		}
+	}
+}
+
+// An attempt that the server refused in a stream costs nothing, whatever becomes of the next.
+func TestBudgetOfRefusedAttempts(t *testing.T) {
+	for _, test := range []struct {
+		err  *converse.ModelError
+		cost bool
+	}{
+		{&converse.ModelError{Message: "overloaded", Status: 200, Code: "overloaded_error", Retryable: true}, false},
+		{&converse.ModelError{Message: "the answer broke off", Status: 200, Retryable: true}, true},
+	} {
+		p := policy(tokens(100_000))
+		p.Answer = 2000
+		refusing := model(func(_ *converse.Request, yield func(converse.ModelEvent, error) bool) {
+			_ = yield(converse.Retry{Attempt: 1, Err: test.err}, nil) && yield(nil, &converse.ModelError{Message: "too many", Status: 429})
+		})
+		talk := converse.New(refusing, nil, &converse.Options{ID: "talk", Budget: p})
+		if _, err := talk.Ask(t.Context(), canister.Text("hello")); err == nil {
+			t.Fatal("the turn succeeded")
 		}
 		if test.cost {
 			spent(t, p, 2100, 3000)
@@ -340,6 +372,67 @@ func TestBudgetAfterACrash(t *testing.T) {
 	spent(t, p, 20, 20)
 }
 
+// The same holds for a summary and for the questions of a tool to the model: the work is the same, whatever
+// the canisters of its request are called.
+func TestBudgetOfWorkAsideAfterACrash(t *testing.T) {
+	for name, test := range map[string]struct {
+		log   []canister.Canister
+		dies  int // after so many appends
+		lines []conversetest.Line
+		work  func(*converse.Conversation) error
+	}{
+		"a summary": {
+			log: []canister.Canister{
+				canister.User{Head: head("u1"), Content: canister.Texts(strings.Repeat("long ", 2000))},
+				canister.Assistant{Head: head("a1"), Content: canister.Texts("Yes."), Finish: canister.FinishStop},
+				canister.User{Head: head("u2"), Content: canister.Texts("And?")},
+				canister.Assistant{Head: head("a2"), Content: canister.Texts("No."), Finish: canister.FinishStop},
+			},
+			lines: []conversetest.Line{{Text: "They talked.", Usage: usage(100, 10)}},
+			work: func(talk *converse.Conversation) (failed error) {
+				for _, err := range talk.Compact(t.Context()) {
+					failed = errors.Join(failed, err)
+				}
+				return failed
+			},
+		},
+		"questions of a tool": {
+			log: []canister.Canister{
+				canister.User{Head: head("u"), Content: canister.Texts("Go.")},
+				canister.Assistant{Head: head("a"), Finish: canister.FinishInvocations},
+				canister.Invocation{Head: head("i"), Message: "a", CallID: "c", Name: "local__ask", Arguments: `{}`},
+			},
+			dies:  1,
+			lines: []conversetest.Line{{Text: "one", Usage: usage(50, 5)}, {Text: "two", Usage: usage(50, 5)}, {Text: "Done.", Usage: usage(1, 1)}},
+			work:  func(talk *converse.Conversation) error { _, err := talk.Run(t.Context()); return err },
+		},
+	} {
+		store, p, died := history.NewMemory(), policy(tokens(1_000_000)), errors.New("the process is gone")
+		if err := store.Append(t.Context(), "talk", 0, test.log...); err != nil {
+			t.Fatal(err)
+		}
+		process := func(log history.Log, ledger budget.Ledger) error {
+			policy := *p
+			policy.Ledger = ledger
+			return test.work(converse.New(conversetest.NewScript(test.lines...), newRoster(t, idempotent(asker("ask", 2))), &converse.Options{
+				ID: "talk", Log: log, Budget: &policy, Compaction: &converse.Compaction{Keep: 1},
+			}))
+		}
+		if err := process(&deadLog{Log: store, after: test.dies, err: died}, &deadEnd{p.Ledger, died}); !errors.Is(err, died) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if s := standing(t, p); s.Reserved.Tokens == 0 {
+			t.Errorf("%s: after the crash there is %+v", name, s)
+		}
+		if err := process(store, p.Ledger); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if s := standing(t, p); s.Reserved != (budget.Amount{}) || s.Spent.Tokens < 110 || s.Spent.Tokens > 112 {
+			t.Errorf("%s: at the end there is %+v", name, s)
+		}
+	}
+}
+
 // deadEnd is the ledger of a process that dies before it settles.
 type deadEnd struct {
 	budget.Ledger
@@ -390,6 +483,81 @@ func TestBudgetWithoutItsLedger(t *testing.T) {
 	}
 	if s := standing(t, p); s.Reserved.Tokens < 8192 {
 		t.Errorf("there is %+v", s)
+	}
+}
+
+// The requests of a tool with another context, such as the one of a connection, are paid by the
+// identity of the conversation, whose trusted values the model and the person's function see.
+func TestBudgetOfWhatToolsAskFor(t *testing.T) {
+	user := invoker.NewTrusted[string]("person")
+	for name, own := range map[string]context.Context{
+		"of a connection":   context.Background(),
+		"for somebody else": invoker.WithTrusted(context.Background(), user.Value("eve")),
+	} {
+		p := policy(budget.Cap{Scope: budget.Identity, Window: budget.Day, Tokens: 50_000})
+		var seen []string
+		sees := func(ctx context.Context) {
+			person, _ := user.From(ctx)
+			seen = append(seen, person)
+		}
+		tool := fn("ask", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+			if _, err := call.Ask(own, &invoker.ElicitRequest{Message: "Really?"}); err != nil {
+				return invoker.Output{}, err
+			}
+			_, err := call.Sample(own, sampleRequest("question"))
+			return invoker.Output{}, err
+		})
+		script := conversetest.NewScript(
+			conversetest.Line{Calls: []conversetest.Call{call("ask", "{}")}, Usage: usage(1, 1)},
+			conversetest.Line{Text: "yes", Usage: usage(1000, 10)},
+			conversetest.Line{Text: "done", Usage: usage(20, 1)},
+		)
+		talk := converse.New(contextual{script, sees}, newRoster(t, tool), &converse.Options{
+			ID: "talk", Budget: p, Identity: []string{"person"}, Trusted: []invoker.Value{user.Value("ada")},
+			Ask: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+				sees(ctx)
+				return &invoker.ElicitResult{Action: invoker.Accept}, nil
+			},
+		})
+		if r := play(t, talk, "go"); last(t, r).Reason != converse.ReasonAnswered || results(talk.History())[0].Code != "" {
+			t.Fatalf("%s: the results are %v", name, results(talk.History()))
+		}
+		account := sha256.Sum256([]byte(`["person","\"ada\""]`))
+		standings, err := p.Standings(t.Context(), budget.Who{Conversation: "talk", Identity: hex.EncodeToString(account[:])}, time.Now())
+		if err != nil || standings[0].Spent.Tokens != 1033 || standings[0].Reserved != (budget.Amount{}) {
+			t.Errorf("%s: the account has %+v, %v", name, standings, err)
+		}
+		if got := strings.Join(seen, " "); got != "ada ada ada ada" {
+			t.Errorf("%s: the work is done for %s", name, got)
+		}
+	}
+}
+
+// After a compaction the budget needs the tokens of the short request, not of the long one.
+func TestBudgetAfterACompaction(t *testing.T) {
+	for name, options := range map[string]converse.Compaction{
+		"results are cut": {Window: 50_000, Keep: 1},
+		"a summary":       {Window: 50_000, Keep: 1, Trim: -1},
+	} {
+		p := policy(tokens(60_000))
+		script := conversetest.NewScript(conversetest.Line{Text: "yes", Usage: usage(1000, 10)})
+		if options.Trim < 0 {
+			options.Model = conversetest.NewScript(conversetest.Line{Text: "They looked.", Usage: usage(10, 10)})
+		}
+		talk := converse.New(script, newRoster(t, echo("look")), &converse.Options{
+			ID: "talk", Budget: p, Compaction: &options,
+			History: []canister.Canister{
+				canister.User{Head: head("u"), Content: canister.Texts("Look.")},
+				canister.Assistant{Head: head("a"), Finish: canister.FinishInvocations, Usage: usage(1000, 10)},
+				canister.Invocation{Head: head("i"), Message: "a", CallID: "c", Name: "local__look", Arguments: `{}`},
+				canister.Result{Head: head("r"), Invocation: "i", Content: canister.Texts(strings.Repeat("word ", 90_000))},
+				canister.Assistant{Head: head("b"), Content: canister.Texts("I see."), Finish: canister.FinishStop, Usage: usage(100_000, 3000)},
+			},
+		})
+		turn := last(t, play(t, talk, "hello"))
+		if turn.Reason != converse.ReasonAnswered || len(talk.History()) != 8 {
+			t.Errorf("%s: the turn ended with %s: %v; the history is %s", name, turn.Reason, turn.Reached, kindsOf(talk.History()))
+		}
 	}
 }
 

@@ -3,7 +3,6 @@
 package converse
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/tokenestimate"
-	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
@@ -29,14 +27,14 @@ func (t *turn) compact(ctx context.Context, command Compact) (again bool) {
 	var usage *canister.Usage
 	if command.Trim == 0 {
 		request := t.asker.summaryRequest(options, command)
-		reply, err := t.summarize(ctx, t.opts.Compaction.Model, request)
+		reply, spent, err := t.summarize(ctx, command, request)
 		if err != nil {
 			if again = t.tooLong(err, &t.conv.refusedPart, compaction.RequestTokens(request.History)); !again {
 				t.failExchange(ctx, advise(err, adviceForSummary))
 			}
 			return again
 		}
-		document, usage = t.asker.summaryOf(reply, command), reply.Message.Usage
+		document, usage = t.asker.summaryOf(reply, spent, command), reply.Message.Usage
 		command.After = command.Before - command.plan.Hidden + compaction.TokensOf(document)
 	}
 	document.ID, document.Time = t.opts.NewID(), t.opts.Now()
@@ -56,25 +54,43 @@ func (t *turn) compact(ctx context.Context, command Compact) (again bool) {
 	return false
 }
 
-// summarize asks model for a summary; nil means the model of the conversation.
-func (t *turn) summarize(ctx context.Context, model Model, request *Request) (*Reply, error) {
-	var info telemetry.ModelInfo
-	if model == nil {
-		model, info = t.conv.origin, t.conv.info
-	} else if described, err := describe(model); err != nil {
-		return nil, err
-	} else {
-		info = described
+// summarize asks the model of the compaction, or of the conversation, for a summary. A model whose
+// reasoning has reached the limit of the summary is asked again, once, with a higher limit; if that
+// fails, the first answer counts. The reply has the usage of all exchanges.
+func (t *turn) summarize(ctx context.Context, command Compact, request *Request) (reply *Reply, spent calls.Sampled, err error) {
+	model, info := t.conv.origin, t.conv.info
+	if t.opts.Compaction.Model != nil {
+		model = t.opts.Compaction.Model
+		if info, err = describe(model); err != nil {
+			return nil, spent, err
+		}
 	}
-	reply, err := t.asker.aside(ctx, model, info, request, t.emitAttempt)
-	if err != nil {
-		return nil, err
+	window := least(t.opts.Compaction.Window, t.policy().Refused)
+	for limit := request.MaxTokens; limit > 0; limit = compaction.LongerSummary(&reply.Message, request.MaxTokens, limit, window, info.MaxTokens, request.History) {
+		asked := *request
+		asked.MaxTokens = limit
+		answer, err := t.asker.aside(ctx, "summary through "+command.Through, model, info, &asked, t.emitAttempt)
+		if err != nil && (reply == nil || ctx.Err() != nil || compaction.SummaryFault(&reply.Message, request.MaxTokens, info.MaxTokens) != "" && !isTooLong(err)) {
+			return nil, spent, err
+		}
+		if err != nil {
+			break // the first answer counts
+		}
+		spent.Exchanges++
+		if usage := answer.Message.Usage; usage != nil {
+			spent.Usage = spent.Usage.Add(*usage)
+		}
+		if reply == nil || compaction.SummaryFault(&answer.Message, request.MaxTokens, info.MaxTokens) == "" {
+			reply = answer
+		}
 	}
-	finish := reply.Message.Finish
-	if strings.TrimSpace(canister.TextOf(reply.Message.Content)) == "" || finish == canister.FinishContentFilter || finish == canister.FinishRefusal {
-		return nil, &ModelError{Message: fmt.Sprintf("the model was asked to summarise the older part of the conversation, but did not (%s); Continue asks again, and Compaction.Model can name another model", cmp.Or(finish, "no reason given"))}
+	if spent.Usage != (canister.Usage{}) {
+		reply.Message.Usage = &spent.Usage
 	}
-	return reply, nil
+	if fault := compaction.SummaryFault(&reply.Message, request.MaxTokens, info.MaxTokens); fault != "" {
+		return nil, spent, &ModelError{Message: "the model was asked to summarise the older part of the conversation, but " + fault}
+	}
+	return reply, spent, nil
 }
 
 // summaryRequest returns the request for a summary: without tools, and with only the
@@ -97,16 +113,12 @@ func (a *asker) summaryRequest(options compaction.Options, command Compact) *Req
 
 // summaryOf builds the document that replaces the summarised part. It is always shorter
 // than that part.
-func (a *asker) summaryOf(reply *Reply, command Compact) canister.Document {
+func (a *asker) summaryOf(reply *Reply, spent calls.Sampled, command Compact) canister.Document {
 	text := strings.TrimSpace(canister.TextOf(reply.Message.Content))
 	if reply.Message.Finish == canister.FinishLength {
 		text += " [The summary was cut off here.]"
 	}
 	text = compaction.Shortened(a.guard.clean.Text(text), int(max(command.plan.Hidden, 100)*tokenestimate.BytesPerToken/2))
-	spent := calls.Sampled{Exchanges: 1}
-	if reply.Message.Usage != nil {
-		spent.Usage = *reply.Message.Usage
-	}
 	return canister.Document{
 		Head:    canister.Head{Extra: canister.Extra{Metadata: spent.Remember(nil)}},
 		Title:   "Summary that replaces the older part of the conversation",

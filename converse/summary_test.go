@@ -70,6 +70,20 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// A PDF file that the model has not seen is not cut because of its bytes.
+func TestPDFIsNotCut(t *testing.T) {
+	history := looked(talked(0), 1)
+	result := history[len(history)-1].(canister.Result)
+	page := "<< /Type /Page >>"
+	result.Content = []canister.Content{canister.ResourceContent{
+		URI: "file:///a.pdf", MIME: "application/pdf", Blob: []byte("%PDF-1.4" + page + strings.Repeat("\x80", 700_000) + page),
+	}}
+	history[len(history)-1] = result
+	if command, ok := Next(history, Policy{Compaction: &Compaction{Window: 200_000}}, time.Time{}).(Exchange); !ok {
+		t.Errorf("the next command is %+v", command)
+	}
+}
+
 // What a summary frees is what it takes the place of: not the instructions, and not
 // the message that the work is about.
 func TestWhatASummaryFrees(t *testing.T) {
@@ -123,5 +137,37 @@ func TestLimitsCountWaits(t *testing.T) {
 	policy.Limits.Exchanges = 7
 	if command := Next(history, policy, time.Time{}); command != (Exchange{}) {
 		t.Errorf("next is %+v", command)
+	}
+}
+
+// The time of a turn is counted from the end of the one before if the message is older. A time that
+// is not reached yet is of a machine whose clock is ahead, and does not count.
+func TestTimeOfATurn(t *testing.T) {
+	sent := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		before, after time.Duration // from the message to the canister before it, and to now
+		want          Command
+	}{
+		{-time.Minute, 4 * time.Minute, Exchange{}},
+		{-time.Minute, 5 * time.Minute, Done{Reason: ReasonTime}},
+		{2 * time.Minute, 6 * time.Minute, Exchange{}},
+		{2 * time.Minute, 7 * time.Minute, Done{Reason: ReasonTime}},
+		{time.Hour, 4 * time.Minute, Exchange{}},
+		{time.Hour, 6 * time.Minute, Exchange{}}, // the message has waited, or nothing was done yet
+	} {
+		history := toAsk(talked(1))
+		answer, message := history[1].(canister.Assistant), history[2].(canister.User)
+		answer.Time, message.Time = sent.Add(test.before), sent
+		history[1], history[2] = answer, message
+		if command := Next(history, Policy{Limits: Limits{Time: 5 * time.Minute}}, sent.Add(test.after)); command != test.want {
+			t.Errorf("%v after the message, and with an answer at %v: %+v, want %+v", test.after, test.before, command, test.want)
+		}
+	}
+	history := toAsk(talked(1))
+	answer, message := history[1].(canister.Assistant), history[2].(canister.User)
+	answer.Time, message.Time = sent.Add(time.Hour), sent
+	first := canister.Assistant{Head: canister.Head{Time: sent.Add(time.Minute)}}
+	if took := calls.InTurn([]canister.Canister{answer, message, first}, 1, sent.Add(7*time.Minute)); took != 6*time.Minute {
+		t.Errorf("a turn that began 6 minutes ago after an answer of another clock has taken %v", took)
 	}
 }

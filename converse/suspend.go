@@ -23,6 +23,9 @@ type suspension struct {
 // exchanges are cancelled with that cause, and Suspend returns the error of ctx without
 // waiting further; [Conversation.Close] does wait.
 //
+// Suspend must not be called from within the loop over the events of the same conversation:
+// it would wait for that loop.
+//
 // Without work under way, Suspend does nothing. Work that begins later is not affected:
 // an engine that shuts down must not begin any.
 func (c *Conversation) Suspend(ctx context.Context) error {

@@ -45,6 +45,7 @@ type exchangeSpan struct {
 	asker   *asker
 	request *Request
 	own     bool                // the exchange belongs to the conversation
+	work    string              // identifies an exchange that is not its own
 	info    telemetry.ModelInfo // of the model that is asked
 	chat    *telemetry.Chat
 	reply   *Reply              // set even if it cannot be used
@@ -62,11 +63,11 @@ func (a *asker) newExchange(request *Request, own bool) *exchangeSpan {
 func (s *exchangeSpan) events(ctx context.Context, model Model, info telemetry.ModelInfo) iter.Seq2[ModelEvent, error] {
 	chain, ok := model.(*ModelChain)
 	if !ok {
-		return s.asker.pay(s.start(ctx, info, 0), model, info, s.request, s.own, false)
+		return s.asker.pay(s.start(ctx, info, 0), s, model, info, false)
 	}
 	return func(yield func(ModelEvent, error) bool) {
 		chain.walk(ctx, func(l *link) iter.Seq2[ModelEvent, error] {
-			return s.asker.pay(s.start(ctx, l.info, l.position), l.model, l.info, s.request, s.own, true)
+			return s.asker.pay(s.start(ctx, l.info, l.position), s, l.model, l.info, true)
 		}, yield)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/foreign"
+	"github.com/consort-go/consort/converse/internal/logtail"
 	"github.com/consort-go/consort/converse/internal/owner"
 	"github.com/consort-go/consort/converse/internal/replies"
 	"github.com/consort-go/consort/converse/internal/tally"
@@ -62,7 +63,7 @@ type turn struct {
 func newTurn(ctx context.Context, c *Conversation, piece *work, yield func(Event, error) bool) *turn {
 	spent, opts := &tally.Tally{}, &c.opts
 	guard := newGuard(ctx, c, &piece.leftovers)
-	account := &account{opts: opts, guard: guard}
+	account := &account{opts: opts, guard: guard, work: ctx}
 	return &turn{
 		conv:     c,
 		opts:     opts,
@@ -196,7 +197,7 @@ func (t *turn) add(canisters []canister.Canister) {
 			return
 		}
 	}
-	if err := t.recorder.clashes(t.ctx, canisters); err != nil {
+	if err := logtail.Clash(t.ctx, t.opts.Log, t.opts.ID, t.conv.held, canisters); err != nil {
 		t.progress.fail(err)
 		return
 	}
@@ -371,8 +372,7 @@ func (t *turn) limitTime(state *turnState) (context.Context, context.CancelFunc)
 	if limit <= 0 || !state.begun {
 		return t.ctx, func() {}
 	}
-	now := t.opts.Now()
-	remaining := limit - now.Sub(state.start) + calls.Waited(t.conv.history[state.begin:], state.start, now)
+	remaining := limit - calls.InTurn(t.conv.history, state.begin, t.opts.Now())
 	return context.WithTimeoutCause(t.ctx, remaining, errTimeLimit)
 }
 

@@ -525,6 +525,50 @@ func TestQuestionsAreAnsweredLater(t *testing.T) {
 	})
 }
 
+// A question that a log cannot store fails, and the turn goes on.
+func TestQuestionsThatCannotBeStored(t *testing.T) {
+	for name, question := range map[string]*invoker.ElicitRequest{
+		"at most 1048576 are allowed": {Message: strings.Repeat("<", 12<<20), Anew: true},
+		"cannot be stored":            {Message: "Which?", Schema: json.RawMessage("{\"title\":\"\xff\"}"), Anew: true},
+	} {
+		tool := fn("act", func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			_, err := call.Ask(ctx, question)
+			return invoker.Output{}, err
+		})
+		options := converse.Options{Ask: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+			return nil, converse.Later(time.Hour, "")
+		}}
+		talk := process(t, history.NewMemory(), newRoster(t, tool), options, asks(call("act", `{}`)), done)
+		turn := last(t, play(t, talk, "Go."))
+		if r := results(talk.History()); turn.Text() != "Done." || len(r) != 1 || r[0].Code != "INTERNAL" || !strings.Contains(canister.TextOf(r[0].Content), name) {
+			t.Errorf("%s: the turn is %+v, the results are %v", name, turn, r)
+		}
+	}
+}
+
+// A result that a log cannot store becomes a failure, and the turn goes on.
+func TestResultsThatCannotBeStored(t *testing.T) {
+	var l ledger
+	tool := fn("act", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+		l.calls = append(l.calls, call.ID)
+		return invoker.Output{Content: canister.Texts(strings.Repeat("\x01", 12<<20))}, nil // is longer as JSON
+	})
+	records := &recorder{}
+	options := converse.Options{ID: "talk", Log: history.NewMemory(), Audit: audit.New(records, nil), Limits: converse.Limits{ResultBytes: -1}}
+	talk := converse.New(conversetest.NewScript(asks(call("act", `{}`)), done), newRoster(t, readOnly(tool)), &options)
+	turn := last(t, play(t, talk, "Go."))
+	r := results(talk.History())
+	if turn.Text() != "Done." || len(r) != 1 || r[0].Code != "RESULT_TOO_LARGE" || l.count() != 1 {
+		t.Fatalf("the turn ends with %q, %d results, %d calls", turn.Text(), len(r), l.count())
+	}
+	if text := canister.TextOf(r[0].Content); !strings.Contains(text, "its result was lost: it has ") {
+		t.Errorf("the result is %.200q", text)
+	}
+	if record := records.of(t, r[0].Invocation); record.Code != "RESULT_TOO_LARGE" {
+		t.Errorf("the audit says %+v", record)
+	}
+}
+
 // The tool of a call that cannot be made again is told that there is no answer,
 // unless nothing is under way.
 func TestQuestionOfACallThatCannotBeMadeAgain(t *testing.T) {
@@ -699,7 +743,7 @@ func TestSuspend(t *testing.T) {
 func TestAnswerNeedsALog(t *testing.T) {
 	for _, log := range []history.Log{nil, (*history.Memory)(nil)} {
 		err := waits.Answer(t.Context(), log, "talk", canister.Answer{Wait: "w"}, time.Now())
-		if err == nil || err.Error() != "converse: Answer needs a log" {
+		if err == nil || err.Error() != "waits: Answer needs a log" {
 			t.Errorf("%T: %v", log, err)
 		}
 	}

@@ -104,7 +104,8 @@
 // # Supervision
 //
 // Options.Restart adds supervision. With RestartAlways, an ensemble reconnects by
-// itself, without being used, with growing, jittered waits. One that keeps failing is
+// itself, without being used, with growing, jittered waits, and so does one that is
+// Required. One that keeps failing is
 // [Parked]: it reports the cause and the number of failures, its uses fail at once, and
 // it does not reconnect until [Ensemble.Connect] is called.
 //

@@ -26,8 +26,14 @@ var errParked = errors.New("parked")
 
 // ErrNeedsLogin is in the chain of the error of an attempt to connect, or of a call, that
 // fails until a person has logged in; see [NeedsLogin]. A source returns an error with it
-// whose text says what to do.
+// whose text says what to do. An error with a method NeedsLogin() bool that returns true means
+// the same if connecting fails with it, and only that the call failed otherwise.
 var ErrNeedsLogin = errors.New("needs a login")
+
+// loginError adds [ErrNeedsLogin] to the chain of an error.
+type loginError struct{ error }
+
+func (e loginError) Unwrap() []error { return []error{e.error, ErrNeedsLogin} }
 
 // limitError reports that a time limit was reached.
 type limitError struct {

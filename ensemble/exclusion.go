@@ -24,19 +24,23 @@ func (o *Options) excluded(name string) string {
 	return ""
 }
 
-// mayUse returns NOT_FOUND for an item of an ensemble that Allow and Deny exclude; nil for
-// others.
-func (o *Options) mayUse(ensemble, what, name string) error {
-	if o.excluded(name) == "" {
-		return nil
+// mayUse returns a check for a request: it returns NOT_FOUND for an ensemble whose Allow and
+// Deny exclude an item; nil for others.
+func mayUse(what, name string) func(*Ensemble) error {
+	return func(e *Ensemble) error {
+		if e.options.excluded(name) == "" {
+			return nil
+		}
+		return invoker.Failf(invoker.NotFound, "%q does not offer the %s %q.", e.name, what, shortened(name))
 	}
-	return invoker.Failf(invoker.NotFound, "%q does not offer the %s %q.", ensemble, what, shortened(name))
 }
 
 // mayReach is mayUse for a URI, in all spellings that a server may read.
-func (o *Options) mayReach(ensemble, uri string) error {
-	if len(o.Allow)+len(o.Deny) > 0 && urirules.Excluded(uri, o.Allow, o.Deny) {
-		return invoker.Failf(invoker.NotFound, "%q does not offer the resource %q.", ensemble, shortened(uri))
+func mayReach(uri string) func(*Ensemble) error {
+	return func(e *Ensemble) error {
+		if o := &e.options; len(o.Allow)+len(o.Deny) > 0 && urirules.Excluded(uri, o.Allow, o.Deny) {
+			return invoker.Failf(invoker.NotFound, "%q does not offer the resource %q.", e.name, shortened(uri))
+		}
+		return nil
 	}
-	return nil
 }

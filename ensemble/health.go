@@ -16,7 +16,8 @@ type Health struct {
 	// Live means that the roster works; false once it was closed.
 	Live bool `json:"live"`
 	// Ready means live, with each Required ensemble ready or idle (an idle one connects
-	// when it is used), and with at least one ensemble ready or idle, if there are any.
+	// when it is used), and with at least one ensemble ready or idle, if there are any. A
+	// lost one that is not Required counts as idle while only its next use would connect it.
 	Ready bool `json:"ready"`
 	// Reasons explain to people why it is not Ready; empty if it is.
 	Reasons []string `json:"reasons,omitempty"`
@@ -57,10 +58,10 @@ func (r *Roster) Health() Health {
 		health := e.health()
 		h.Ensembles = append(h.Ensembles, health)
 		switch {
-		case health.State == Ready || health.State == Idle:
+		case health.State == Ready || health.State == Idle || !health.Required && connectsOnUse(e):
 			usable++
 		case health.Required:
-			h.Reasons = append(h.Reasons, fmt.Sprintf("ensemble %q is required and %s", e.name, health.State))
+			h.Reasons = append(h.Reasons, fmt.Sprintf("ensemble %q is required and %s%s", e.name, health.State, nextSteps[health.State]))
 		}
 	}
 	if usable == 0 && len(ensembles) > 0 && len(h.Reasons) == 0 {
@@ -70,24 +71,20 @@ func (r *Roster) Health() Health {
 	return h
 }
 
+// nextSteps say when a required ensemble connects again.
+var nextSteps = map[State]string{
+	Lost:       "; it connects again by itself",
+	NeedsLogin: "; it connects again after the login",
+	Parked:     "; it stays so until it is revived",
+}
+
 // health returns the state of the ensemble.
 func (e *Ensemble) health() EnsembleHealth {
 	s, redact := e.Snapshot(), e.options.Redact
 	h := EnsembleHealth{
-		Name:        s.Name,
-		State:       s.State,
-		Since:       s.Since,
-		Required:    e.options.Required,
-		LastSuccess: s.LastSuccess,
-		Latency:     s.Latency,
-		InFlight:    s.InFlight,
-		Calls:       s.Calls,
-		Failures:    s.Failures,
-		Restarts:    s.Restarts,
-		Repeats:     s.Repeats,
-		Late:        s.Late,
-		Tools:       s.Tools,
-		Aside:       []Aside{},
+		Name: s.Name, State: s.State, Since: s.Since, Required: e.options.Required,
+		LastSuccess: s.LastSuccess, Latency: s.Latency, InFlight: s.InFlight, Calls: s.Calls, Failures: s.Failures,
+		Restarts: s.Restarts, Repeats: s.Repeats, Late: s.Late, Tools: s.Tools, Aside: []Aside{},
 	}
 	if s.LastError != nil {
 		h.LastError = redact(s.LastError.Error())

@@ -5,6 +5,7 @@ package ensemble_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -95,12 +96,81 @@ func TestReady(t *testing.T) {
 		extra.Lose(errDied)
 		synctest.Wait()
 		ready(false)
-		if got := fmt.Sprint(roster.Health().Reasons); got != `[ensemble "needed" is required and parked]` {
+		if got := fmt.Sprint(roster.Health().Reasons); got != `[ensemble "needed" is required and parked; it stays so until it is revived]` {
 			t.Errorf("the reasons are %s", got)
 		}
 		roster.Close(t.Context())
 		if h := roster.Health(); h.Live || h.Ready {
 			t.Errorf("after Close: %+v", h)
+		}
+	})
+}
+
+// A required ensemble connects again without a use, which a load balancer would not send. Without
+// a required one, the next use connects, so it must be sent.
+func TestReadyAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		needed, extra := ensembletest.NewSource(), ensembletest.NewSource()
+		roster := newRoster(t, ensemble.New("needed", needed, &ensemble.Options{Required: true}))
+		alone := newRoster(t, ensemble.New("extra", extra, nil))
+		if err := errors.Join(roster.Connect(t.Context()), alone.Connect(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		needed.Fail(ensembletest.Open, 2, errDied)
+		needed.Lose(errDied)
+		synctest.Wait()
+		if got := fmt.Sprint(roster.Health().Reasons); got != `[ensemble "needed" is required and lost; it connects again by itself]` {
+			t.Errorf("the reasons are %s", got)
+		}
+		time.Sleep(time.Minute)
+		if h := roster.Health(); !h.Ready || needed.Count(ensembletest.Open) != 4 {
+			t.Errorf("after %d attempts: %+v", needed.Count(ensembletest.Open), h)
+		}
+		extra.Fail(ensembletest.Open, 1, errDied)
+		extra.Lose(errDied)
+		synctest.Wait()
+		if h := alone.Health(); !h.Ready {
+			t.Errorf("after a loss: %v", h.Reasons)
+		}
+		if _, err := alone.Catalog(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if h := alone.Health(); h.Ready {
+			t.Errorf("a moment after a failed attempt: %+v", h)
+		}
+		time.Sleep(time.Second)
+		if h := alone.Health(); !h.Ready || h.Ensembles[0].State != ensemble.Lost {
+			t.Errorf("when another attempt is due: %+v", h)
+		}
+	})
+}
+
+// The attempts that a required ensemble makes by itself do not keep a use from trying, and with
+// RestartNever there are none.
+func TestUseOfARequiredOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := ensembletest.NewSource()
+		roster := newRoster(t, ensemble.New("needed", source, &ensemble.Options{Required: true}))
+		if err := roster.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		source.Fail(ensembletest.Open, 1000, errDied)
+		source.Lose(errDied)
+		time.Sleep(3 * time.Minute)
+		source.Fail(ensembletest.Open, 0, nil)
+		if _, err := roster.Catalog(t.Context()); err != nil {
+			t.Errorf("right after the repair: %v", err)
+		}
+
+		login := ensembletest.NewSource()
+		never := newRoster(t, ensemble.New("never", login, &ensemble.Options{Required: true, Restart: ensemble.Restart{Policy: ensemble.RestartNever}}))
+		login.Fail(ensembletest.Open, 1000, ensemble.ErrNeedsLogin)
+		if err := never.Connect(t.Context()); err == nil {
+			t.Fatal("it has connected")
+		}
+		time.Sleep(3 * time.Minute)
+		if n := login.Count(ensembletest.Open); n != 1 {
+			t.Errorf("with RestartNever there are %d attempts", n)
 		}
 	})
 }

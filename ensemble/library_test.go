@@ -312,6 +312,37 @@ func TestReadAgain(t *testing.T) {
 	})
 }
 
+// A list that is lost with its connection is requested again, also if the request fails before the
+// ensemble has noticed the loss; after Disconnect it is not.
+func TestListAgain(t *testing.T) {
+	inLibrary(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		list := func(end func()) error {
+			if err := errors.Join(e.Disconnect(t.Context()), e.Connect(t.Context())); err != nil { // no list is valid for a fresh connection
+				t.Fatal(err)
+			}
+			release := source.Hang(ensembletest.ListResources, false)
+			done := make(chan error, 1)
+			go func() {
+				_, _, err := e.Resources(t.Context())
+				done <- err
+			}()
+			synctest.Wait()
+			time.AfterFunc(time.Second, release)
+			end()
+			return <-done
+		}
+		for range 200 { // either may be first
+			if err := list(func() { source.Lose(errDied) }); err != nil {
+				t.Fatalf("a list that lost its connection: %v", err)
+			}
+		}
+		before := source.Count(ensembletest.Open) + 1
+		if err := list(func() { e.Disconnect(t.Context()) }); err == nil || source.Count(ensembletest.Open) != before {
+			t.Errorf("after Disconnect: %v, with %d connections more", err, source.Count(ensembletest.Open)-before)
+		}
+	})
+}
+
 // TestClosedWhileReading: Close ends a read and waits for its function.
 func TestClosedWhileReading(t *testing.T) {
 	inLibrary(t, nil, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
@@ -372,6 +403,19 @@ func TestLibraryNeeds(t *testing.T) {
 	}
 	if schema := string(tool.Definition().InputSchema); strings.Contains(schema, "text") {
 		t.Errorf("the model sees %s", schema)
+	}
+}
+
+// A tool is set aside if it cannot be found out quickly where its schema takes a value.
+func TestFillOfToolsOfManySchemas(t *testing.T) {
+	many := ensembletest.NewTool("many", nil)
+	many.Def.InputSchema = json.RawMessage(`{"type":"object","allOf":[{}` + strings.Repeat(`,{}`, 9899) + `]}`)
+	for _, options := range []*ensemble.Options{{Fill: map[string]string{"owner": "user"}}, {Needs: []string{"user"}}} {
+		e := ensemble.New("l", ensembletest.ServerLibrary(nil).Source(many), options)
+		wantNames(t, namesOf(t, e))
+		if aside := e.Snapshot().Aside; len(aside) != 1 || !strings.Contains(aside[0].Reason, "combines more than 1000 schemas") {
+			t.Errorf("set aside are %q", aside)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/consort-go/consort/internal/backoff"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -28,7 +29,7 @@ type listCache[T any] struct {
 	at      time.Time
 	items   items[T]
 	tried   *session // whose last listing failed
-	failed  backoff
+	failed  backoff.Backoff
 }
 
 // items are a list of a library, and the items of it that are not offered.
@@ -150,7 +151,7 @@ func (c *listCache[T]) store(s *session, list items[T]) {
 	c.ensemble.mu.Lock()
 	defer c.ensemble.mu.Unlock()
 	c.session, c.at, c.items = s, time.Now(), list
-	c.tried, c.failed = nil, backoff{}
+	c.tried, c.failed = nil, backoff.Backoff{}
 }
 
 // fail records that listing failed. The old list stays valid if it came over the same
@@ -159,9 +160,9 @@ func (c *listCache[T]) fail(s *session, err error) (items[T], error) {
 	c.ensemble.mu.Lock()
 	defer c.ensemble.mu.Unlock()
 	if c.tried != s {
-		c.tried, c.failed = s, backoff{}
+		c.tried, c.failed = s, backoff.Backoff{}
 	}
-	c.failed.add(err)
+	c.failed.Add(err)
 	c.ensemble.log.Warn("a list of resources or prompts could not be fetched", logevent.LibraryFailed, zap.String("list", c.kind.plural), zap.Error(err))
 	if c.session == s {
 		return c.items, nil
@@ -174,12 +175,12 @@ func (c *listCache[T]) lastFailure(s *session) (items[T], error, bool) {
 	c.ensemble.mu.Lock()
 	defer c.ensemble.mu.Unlock()
 	switch {
-	case c.tried != s || c.failed.due():
+	case c.tried != s || c.failed.Due():
 		return items[T]{}, nil, false
 	case c.session == s:
 		return c.items, nil, true
 	}
-	return items[T]{}, c.failed.err, true
+	return items[T]{}, c.failed.Err, true
 }
 
 // selectItems sets the items aside that cannot be offered.

@@ -36,7 +36,7 @@ func (m *monitor) run() {
 	var renewing sync.WaitGroup
 	defer renewing.Wait() // soon, since the session has ended
 	if library, ok := m.connection.(Library); ok {
-		renewing.Go(func() { s.resubscribe(library) })
+		renewing.Go(func() { s.keepSubscribed(library) })
 	}
 	var pinged chan error // while a ping is in progress
 	defer func() {
@@ -107,14 +107,15 @@ func (a alarm) stop() {
 var errUnused = errors.New("disconnected because it was idle")
 
 // sleepOrWait disconnects the ensemble if it has not been used for
-// Options.IdleDisconnect, and returns when to check again.
+// Options.IdleDisconnect, and returns when to check again. While the tools are being listed it
+// waits, so that the new list stays on offer.
 func (m *monitor) sleepOrWait() time.Duration {
 	e := m.session.ensemble
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	most := e.options.IdleDisconnect
 	used, idle := e.stats.idle()
-	if e.supervisor.current != m.session || !idle || len(e.subscriptions) > 0 {
+	if e.supervisor.current != m.session || !idle || len(e.subscriptions) > 0 || len(m.session.listing) > 0 {
 		return most
 	}
 	if wait := most - time.Since(used); wait > 0 {

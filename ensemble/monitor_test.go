@@ -197,6 +197,22 @@ func TestSleepOverChange(t *testing.T) {
 	})
 }
 
+// A list that is being requested when the time is up is waited for.
+func TestSleepDuringAListing(t *testing.T) {
+	inBubble(t, &ensemble.Options{IdleDisconnect: time.Minute}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {
+		namesOf(t, e)
+		source.SetTools(ensembletest.Returns("b", ""))
+		synctest.Wait()
+		release := source.Hang(ensembletest.List, false)
+		time.Sleep(time.Minute - time.Second)
+		time.AfterFunc(2*time.Second, release)
+		wantNames(t, namesOf(t, e), "e__b")
+		time.Sleep(2 * time.Minute)
+		wantState(t, e, ensemble.Idle)
+		wantNames(t, namesOf(t, e), "e__b")
+	})
+}
+
 // TestDisconnectIsNoSleep: after Disconnect the list is requested again.
 func TestDisconnectIsNoSleep(t *testing.T) {
 	inBubble(t, &ensemble.Options{IdleDisconnect: time.Minute}, func(t *testing.T, source *ensembletest.Source, e *ensemble.Ensemble) {

@@ -71,7 +71,7 @@ type Options struct {
 	// disables it, because servers notify of changes; [Ensemble.Refresh] lists at once.
 	Refresh time.Duration
 	// Trust determines which hints of tools are believed; default TrustReads, and TrustAll
-	// for [LocalSource].
+	// for Go functions: [LocalSource] and package ensemble/local.
 	Trust Trust
 	// MaxTools is the maximum number of tools on offer, in the order of their own
 	// names; the others are set aside. Default 1000.
@@ -113,7 +113,8 @@ type Options struct {
 	// clients of a gateway; see [Catalog.Instructions].
 	OmitInstructions bool
 	// Required makes [Roster.Catalog], and so a conversation's turn, fail when this
-	// ensemble cannot be reached.
+	// ensemble cannot be reached. [Health] is not Ready without it, so that it connects
+	// again by itself; see [RestartOnUse].
 	Required bool
 	// Redact removes secrets from the texts that [Roster.Health] reports about the
 	// ensemble, from the server's instructions, from the errors of attempts to connect

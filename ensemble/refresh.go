@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 	"time"
+
+	"github.com/consort-go/consort/internal/backoff"
 )
 
 // Refresh lists the tools again now, even if no change was reported; resources and
@@ -14,14 +16,14 @@ import (
 func (e *Ensemble) Refresh(ctx context.Context) error {
 	e.mu.Lock()
 	before := e.supervisor.current
-	e.supervisor.failed.until = time.Now() // a failed attempt does not make it wait
+	e.supervisor.failed.Until = time.Now() // a failed attempt does not make it wait
 	e.mu.Unlock()
 	s, err := e.ready(ctx, false, forList)
 	if err != nil || s != before {
 		return err // a fresh connection has a fresh list
 	}
 	e.mu.Lock()
-	s.tools.stale, s.tools.failed = true, backoff{}
+	s.tools.stale, s.tools.failed = true, backoff.Backoff{}
 	e.lists.outdate()
 	e.mu.Unlock()
 	if err := s.refresh(ctx); err != nil {
@@ -29,7 +31,7 @@ func (e *Ensemble) Refresh(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return cmp.Or(s.ended, s.tools.failed.err)
+	return cmp.Or(s.ended, s.tools.failed.Err)
 }
 
 // relistPatience bounds the wait for the tools of one ensemble in the middle of a turn.
@@ -52,7 +54,7 @@ func (e *Ensemble) relist(ctx context.Context) (*offer, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err != nil && ctx.Err() == nil {
-		s.tools.failed.add(err)
+		s.tools.failed.Add(err)
 	}
 	return s.tools.offer, s.ended == nil
 }

@@ -71,10 +71,10 @@ func (r *Roster) retire(e, next *Ensemble) {
 		w.addChange(e.name)
 	}
 	r.retiring[e] = struct{}{}
+	if next != nil {
+		r.retired.Go(next.resubscribe) // a server that does not answer it does not keep e alive
+	}
 	r.retired.Go(func() {
-		if next != nil {
-			next.resubscribe()
-		}
 		e.closeWhenDone(r.life)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -105,11 +105,7 @@ func (e *Ensemble) succeed(next *Ensemble) {
 }
 
 // successor returns the ensemble that has replaced e, or nil.
-func (e *Ensemble) successor() *Ensemble {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.retirement.next
-}
+func (e *Ensemble) successor() *Ensemble { return e.retired().next }
 
 // retired returns the state of an ensemble that may have left its roster.
 func (e *Ensemble) retired() retirement {

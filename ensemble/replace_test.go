@@ -258,6 +258,13 @@ func TestSubscriptionsAfterReplace(t *testing.T) {
 		}
 		updates.Tell("note://x")
 		wantNews(t, "an update by the new ensemble", l, ensemble.ResourceUpdated)
+		stopAnother, err := first.Subscribe(t.Context(), "note://x")
+		if err != nil {
+			t.Fatalf("subscribing to an ensemble that was replaced: %v", err)
+		}
+		stopAnother()
+		updates.Tell("note://x")
+		wantNews(t, "after the end of another subscription", l, ensemble.ResourceUpdated)
 		stop()
 		updates.Tell("note://x")
 		wantNews(t, "after the end of the subscription", l)
@@ -266,6 +273,137 @@ func TestSubscriptionsAfterReplace(t *testing.T) {
 		}
 		cancel()
 		<-l.done
+	})
+}
+
+// A subscription that moves to an ensemble without a connection makes it connect, and the resource is
+// reported as updated when it has.
+func TestSubscriptionsWaitForAConnection(t *testing.T) {
+	for _, connected := range []bool{true, false} { // without success, or not tried
+		synctest.Test(t, func(t *testing.T) {
+			made := func() (*ensemble.Ensemble, *ensembletest.Source) {
+				source := ensembletest.NewSource()
+				source.SetLibrary(ensembletest.ServerLibrary(new(local.Updates)))
+				return ensemble.New("notes", source, nil), source
+			}
+			first, _ := made()
+			roster := newRoster(t, first)
+			ctx, cancel := context.WithCancel(t.Context())
+			l := listen(ctx, roster)
+			if _, err := roster.Subscribe(t.Context(), "test://greeting"); err != nil {
+				t.Fatal(err)
+			}
+			second, source := made()
+			source.Fail(ensembletest.Open, 2, errDied)
+			if connected {
+				if err := second.Connect(t.Context()); err == nil {
+					t.Fatal("it connected")
+				}
+			}
+			if err := roster.Replace(second); err != nil {
+				t.Fatal(err)
+			}
+			l.take()
+			time.Sleep(time.Minute)
+			if got := source.Subscribed(); len(got) != 1 {
+				t.Errorf("the subscriptions are %v", got)
+			}
+			if got := l.take(); !slices.Contains(got, ensemble.ResourceUpdated) {
+				t.Errorf("after it has connected, the news is %v", got)
+			}
+			source.Tell(ensemble.News{Kind: ensemble.ResourceUpdated, URI: "test://greeting"})
+			wantNews(t, "an update", l, ensemble.ResourceUpdated)
+			time.Sleep(time.Hour)
+			wantNews(t, "later", l)
+			cancel()
+			<-l.done
+		})
+	}
+}
+
+// The options of the ensemble that replaces another hold for requests to the other, also for
+// one that waits for a connection, and for its subscriptions.
+func TestOptionsAfterReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := func(options *ensemble.Options) (*ensemble.Ensemble, *ensembletest.Source) {
+			source := ensembletest.NewSource()
+			source.SetLibrary(ensembletest.ServerLibrary(new(local.Updates)))
+			return ensemble.New("notes", source, options), source
+		}
+		const uri = "test://greeting"
+		first, source := made(&ensemble.Options{Deny: []string{"test://items/1"}})
+		roster := newRoster(t, first)
+		if _, err := roster.Subscribe(t.Context(), uri); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Disconnect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		release := source.Hang(ensembletest.Open, false)
+		defer release()
+		waiting := make(chan error)
+		go func() {
+			_, err := first.ReadResource(t.Context(), uri)
+			waiting <- err
+		}()
+		synctest.Wait()
+		second, other := made(&ensemble.Options{Deny: []string{uri, "review"}, Needs: []string{"user"}})
+		if err := second.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := roster.Replace(second); err != nil {
+			t.Fatal(err)
+		}
+		if code := codeOf(t, <-waiting); code != invoker.NotFound {
+			t.Errorf("the request that waited: %s", code)
+		}
+		_, read := first.ReadResource(t.Context(), uri)
+		_, get := first.GetPrompt(t.Context(), "review", nil)
+		_, complete := first.Complete(t.Context(), &ensemble.CompletionRequest{Prompt: "review", Argument: "code"})
+		_, subscribe := first.Subscribe(t.Context(), uri)
+		for i, err := range []error{read, get, complete, subscribe} {
+			if code := codeOf(t, err); code != invoker.NotFound {
+				t.Errorf("request %d is denied by the new ensemble: %s", i, code)
+			}
+		}
+		if _, err := first.ReadResource(t.Context(), "test://items/1"); codeOf(t, err) != invoker.Unauthorized {
+			t.Errorf("without the value that the new ensemble needs: %v", err)
+		}
+		trusted := invoker.WithTrusted(t.Context(), invoker.NewTrusted[string]("user").Value("ada"))
+		if _, err := first.ReadResource(trusted, "test://items/1"); err != nil {
+			t.Errorf("allowed by the new ensemble: %v", err)
+		}
+		if got := other.Subscribed(); len(got) > 0 {
+			t.Errorf("the new ensemble is subscribed to %q", got)
+		}
+	})
+}
+
+// A server that does not answer a request to subscribe does not keep the connection of the
+// ensemble that it replaces.
+func TestHangingSubscriptionAfterReplace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := func() (*ensemble.Ensemble, *ensembletest.Source) {
+			source := ensembletest.NewSource()
+			source.SetLibrary(ensembletest.ServerLibrary(new(local.Updates)))
+			return ensemble.New("notes", source, nil), source
+		}
+		first, _ := made()
+		roster := newRoster(t, first)
+		if _, err := roster.Subscribe(t.Context(), "test://greeting"); err != nil {
+			t.Fatal(err)
+		}
+		second, source := made()
+		release := source.Hang(ensembletest.Subscribe, true)
+		defer release()
+		if err := second.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := roster.Replace(second); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		wantState(t, first, ensemble.Closed)
 	})
 }
 
@@ -366,5 +504,34 @@ func TestReplaceByARetiredOne(t *testing.T) {
 		if text, failure := invoke(t.Context(), before.Tools()[0]); text != "second" {
 			t.Errorf("got %q, %v", text, failure)
 		}
+	})
+}
+
+// Close of a roster waits for a retired ensemble no longer than for the others, and names it.
+func TestCloseOfARetiredEnsemble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := ensembletest.NewSource(ensembletest.Echo())
+		release := source.Hang(ensembletest.Close, true)
+		old := ensemble.New("old", source, &ensemble.Options{CloseTimeout: time.Hour})
+		roster := newRoster(t, old)
+		if err := roster.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := roster.Replace(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the connection is being closed
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		err := roster.Close(ctx)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if err == nil || !strings.Contains(err.Error(), `ensemble "old"`) {
+			t.Errorf("Close: %v", err)
+		}
+		release()
+		synctest.Wait()
 	})
 }

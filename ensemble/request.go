@@ -12,9 +12,17 @@ import (
 
 // request makes a request to the library of the ensemble, connecting first if needed,
 // within the limits of a call once it is connected. A request that is lost with its
-// connection is repeated over a fresh one, since it has no side effects. The error is
+// connection is repeated over a fresh one, since it has no side effects. If the ensemble was
+// replaced, the request goes to the new one, whose options allowed checks first. The error is
 // an [invoker.Failure].
-func request[T any](ctx context.Context, e *Ensemble, name string, ask func(context.Context, *session, Library) (T, error)) (T, error) {
+func request[T any](ctx context.Context, e *Ensemble, name string, allowed func(*Ensemble) error, ask func(context.Context, *session, Library) (T, error)) (T, error) {
+	var none T
+	if next := e.successor(); next != nil {
+		return request(ctx, next, name, allowed, ask)
+	}
+	if err := allowed(e); err != nil {
+		return none, err
+	}
 	ctx = e.traced(ctx)
 	clock := startClock(ctx, &e.options)
 	defer clock.stop()
@@ -27,11 +35,10 @@ func request[T any](ctx context.Context, e *Ensemble, name string, ask func(cont
 		}
 		s, err := e.ready(clock.ctx, false, forCall)
 		resume()
-		if next := e.successor(); err != nil && next != nil && ctx.Err() == nil {
-			return request(ctx, next, name, ask)
+		if err != nil && e.successor() != nil && ctx.Err() == nil {
+			return request(ctx, e, name, allowed, ask)
 		}
 		if err != nil {
-			var none T
 			return none, neverAsked(clock.ctx, err)
 		}
 		value, err, again := requestOver(ctx, e, clock, s, name, ask)
@@ -63,7 +70,7 @@ func requestOver[T any](ctx context.Context, e *Ensemble, clock *clock, s *sessi
 	}
 	var none T
 	failure := requestFailure(ctx, clock, j, err)
-	lost := failure.Code == invoker.Unavailable && (s.isLost() || s.endedByLoss())
+	lost := failure.Code == invoker.Unavailable && s.endedByLoss()
 	return none, failure, lost && clock.ctx.Err() == nil
 }
 

@@ -49,33 +49,30 @@ func copied[T any](list items[T], err error) ([]T, []Aside, error) {
 //
 // The same holds for GetPrompt and Complete.
 func (e *Ensemble) ReadResource(ctx context.Context, uri string) ([]canister.ResourceContent, error) {
-	if err := e.options.mayReach(e.name, uri); err != nil {
-		return nil, err
-	}
-	return requestTrusted(ctx, e, "reading a resource", func(ctx context.Context, library Library) ([]canister.ResourceContent, error) {
+	return requestTrusted(ctx, e, "reading a resource", mayReach(uri), func(ctx context.Context, library Library) ([]canister.ResourceContent, error) {
 		return library.Read(ctx, uri)
 	})
 }
 
 // requestTrusted makes a request that needs the trusted values of Options.Needs, and
 // fails with UNAUTHORIZED without them.
-func requestTrusted[T any](ctx context.Context, e *Ensemble, name string, ask func(context.Context, Library) (T, error)) (T, error) {
-	for _, needed := range e.options.Needs {
-		if _, ok := invoker.TrustedValue(ctx, needed); !ok {
-			var none T
-			return none, invoker.Failf(invoker.Unauthorized, "%q needs the trusted value %q, which is missing.", e.name, needed)
+func requestTrusted[T any](ctx context.Context, e *Ensemble, name string, allowed func(*Ensemble) error, ask func(context.Context, Library) (T, error)) (T, error) {
+	trusted := func(e *Ensemble) error {
+		err := allowed(e)
+		for _, needed := range e.options.Needs {
+			if _, ok := invoker.TrustedValue(ctx, needed); !ok && err == nil {
+				err = invoker.Failf(invoker.Unauthorized, "%q needs the trusted value %q, which is missing.", e.name, needed)
+			}
 		}
+		return err
 	}
-	return request(ctx, e, name, func(ctx context.Context, _ *session, library Library) (T, error) { return ask(ctx, library) })
+	return request(ctx, e, name, trusted, func(ctx context.Context, _ *session, library Library) (T, error) { return ask(ctx, library) })
 }
 
 // GetPrompt returns the messages of the prompt with this name, which is the ensemble's
 // own.
 func (e *Ensemble) GetPrompt(ctx context.Context, name string, arguments map[string]string) (*Messages, error) {
-	if err := e.options.mayUse(e.name, "prompt", name); err != nil {
-		return nil, err
-	}
-	messages, err := requestTrusted(ctx, e, "getting a prompt", func(ctx context.Context, library Library) (*Messages, error) {
+	messages, err := requestTrusted(ctx, e, "getting a prompt", mayUse("prompt", name), func(ctx context.Context, library Library) (*Messages, error) {
 		return library.Get(ctx, name, arguments)
 	})
 	if err == nil && messages == nil {
@@ -94,10 +91,8 @@ func (e *Ensemble) Complete(ctx context.Context, asked *CompletionRequest) (*Com
 	if asked == nil || (asked.Prompt == "") == (asked.Template == "") {
 		return nil, invoker.Failf(invoker.InvalidArguments, "A completion needs the name of a prompt or a template, and not both.")
 	}
-	if err := e.options.mayUse(e.name, "prompt or template", asked.Prompt+asked.Template); err != nil {
-		return nil, err
-	}
-	found, err := requestTrusted(ctx, e, "completing an argument", func(ctx context.Context, library Library) (*Completion, error) {
+	allowed := mayUse("prompt or template", asked.Prompt+asked.Template)
+	found, err := requestTrusted(ctx, e, "completing an argument", allowed, func(ctx context.Context, library Library) (*Completion, error) {
 		return library.Complete(ctx, asked)
 	})
 	switch {

@@ -94,7 +94,9 @@ func (r *Roster) Close(ctx context.Context) error {
 	ensembles := slices.AppendSeq(slices.Clone(r.members.ensembles), maps.Keys(r.retiring))
 	r.mu.Unlock()
 	err := sideBySide(ensembles, func(e *Ensemble) error { return e.Close(ctx) })
-	r.retired.Wait()
+	if err == nil || ctx.Err() == nil { // otherwise one that did not close in time may be retired
+		r.retired.Wait()
+	}
 	return err
 }
 

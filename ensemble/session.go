@@ -41,6 +41,7 @@ type session struct {
 
 	// The rest is guarded by Ensemble.mu.
 
+	planned    bool       // it was begun without a use
 	urgency    urgency    // of the callers that wait for it to open
 	start      *start     // of its process; nil before it was requested, or if no process starts
 	err        error      // why the attempt failed; set before opened is closed
@@ -88,8 +89,8 @@ func (e *Ensemble) ready(ctx context.Context, force bool, u urgency) (*session, 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s.err != nil && e.supervisor.failed.err == s.err {
-		return nil, e.supervisor.failed.later()
+	if s.err != nil && e.supervisor.failed.Err == s.err {
+		return nil, &laterError{e.supervisor.failed.Err, e.supervisor.failed.Until}
 	}
 	if s.err != nil {
 		return nil, s.err
@@ -303,8 +304,16 @@ func (s *session) fail(err error) {
 		return
 	}
 	err = fmt.Errorf("ensemble %q: cannot connect: %w", e.name, err)
+	var refused interface{ NeedsLogin() bool }
+	if errors.As(err, &refused) && refused.NeedsLogin() {
+		err = loginError{err}
+	}
 	e.supervisor.vanish()
-	e.supervisor.failed.add(err)
+	if failed := &e.supervisor.failed; s.planned && e.options.Restart.Policy == RestartOnUse {
+		failed.Repeat(err)
+	} else {
+		failed.Add(err)
+	}
 	s.end(err)
 	e.log.Warn("cannot connect", logevent.ConnectFailed, zap.Error(err))
 	e.supervisor.setBack(err)
@@ -361,10 +370,10 @@ func (s *session) endedBy() error {
 }
 
 // endedByLoss reports whether the session ended for a reason other than Disconnect or
-// Close.
+// Close, or will, since its connection has reported its loss.
 func (s *session) endedByLoss() bool {
 	cause := s.endedBy()
-	return cause != nil && !onRequest(cause)
+	return cause == nil && s.isLost() || cause != nil && !onRequest(cause)
 }
 
 // onRequest reports whether Disconnect or Close is the cause of an error.

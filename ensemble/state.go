@@ -103,23 +103,10 @@ func (e *Ensemble) Snapshot() Snapshot {
 	v, offer := &e.supervisor, e.tools.offer
 	n := e.stats.now()
 	return Snapshot{
-		Name:            e.name,
-		State:           v.state,
-		Since:           v.since,
-		Peer:            v.peer,
-		Tools:           len(offer.tools),
-		Aside:           slices.Clone(offer.aside),
-		Notes:           slices.Clone(offer.notes),
-		LastChange:      e.tools.last,
-		LastError:       v.lastErr,
-		ConnectDuration: v.took,
-		Restarts:        n.restarts,
-		InFlight:        n.inFlight,
-		Calls:           n.calls,
-		Failures:        n.failures,
-		Repeats:         n.repeats,
-		Late:            n.late + v.newest.late(),
-		LastSuccess:     n.success,
-		Latency:         e.stats.latency(),
+		Name: e.name, State: v.state, Since: v.since, Peer: v.peer,
+		Tools: len(offer.tools), Aside: slices.Clone(offer.aside), Notes: slices.Clone(offer.notes),
+		LastChange: e.tools.last, LastError: v.lastErr, ConnectDuration: v.took, Restarts: n.restarts,
+		InFlight: n.inFlight, Calls: n.calls, Failures: n.failures, Repeats: n.repeats, Late: n.late + v.newest.late(),
+		LastSuccess: n.success, Latency: e.stats.latency(),
 	}
 }

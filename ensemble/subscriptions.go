@@ -5,11 +5,11 @@ package ensemble
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
+	"github.com/consort-go/consort/internal/backoff"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -26,6 +26,7 @@ type subscription struct {
 
 	users    int
 	over     *session      // the connection that is subscribed; nil if none is
+	missed   bool          // it was moved, and no connection has reported the resource since
 	settling bool          // a goroutine is in settle, and will clean up
 	moved    *subscription // of the ensemble that has replaced this one; has the users; nil if none has
 }
@@ -35,22 +36,19 @@ type subscription struct {
 // Options.MaxSubscriptions bounds the number of subscriptions. A subscription survives
 // the loss of the connection: while there is a subscription, the ensemble reconnects by
 // itself as with [RestartAlways], unless it is [Parked], subscribes again, and reports the
-// resource as updated once, because an update may have been missed. It also counts as a use
-// for Options.IdleDisconnect.
+// resource as updated, because an update may have been missed. If that fails, it does the same
+// every 30 s. A subscription also counts as a use for Options.IdleDisconnect.
 //
 // The error is an [*invoker.Failure]: as of [Ensemble.ReadResource], DENIED if
 // Options.MaxSubscriptions is reached, or the server's error if it does not report
 // updates. Only the end of ctx affects the server,
 // since the subscription is shared.
 func (e *Ensemble) Subscribe(ctx context.Context, uri string) (stop func(), err error) {
-	if err := e.options.mayReach(e.name, uri); err != nil {
-		return nil, err
-	}
 	sub, err := e.subscriptionTo(uri)
 	if err != nil {
 		return nil, err
 	}
-	_, err = request(ctx, e, "subscribing to a resource", func(ctx context.Context, s *session, library Library) (struct{}, error) {
+	_, err = request(ctx, sub.ensemble, "subscribing to a resource", mayReach(uri), func(ctx context.Context, s *session, library Library) (struct{}, error) {
 		return struct{}{}, sub.settle(ctx, s, library)
 	})
 	if err != nil {
@@ -60,12 +58,15 @@ func (e *Ensemble) Subscribe(ctx context.Context, uri string) (stop func(), err 
 	return sync.OnceFunc(sub.release), nil
 }
 
-// subscriptionTo returns the subscription to a resource, with one user more.
+// subscriptionTo returns the subscription to a resource, with one user more. If the ensemble
+// was replaced, it is one of the new ensemble.
 func (e *Ensemble) subscriptionTo(uri string) (*subscription, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sub := e.subscriptions[uri]
-	switch {
+	switch next := e.retirement.next; {
+	case next != nil:
+		return next.subscriptionTo(uri)
 	case sub == nil && len(e.subscriptions) >= e.options.MaxSubscriptions:
 		return nil, invoker.Failf(invoker.Denied, "%q has %d subscriptions, which is the limit. End one of them first.", e.name, e.options.MaxSubscriptions)
 	case sub == nil:
@@ -158,34 +159,30 @@ func (sub *subscription) settle(ctx context.Context, s *session, library Library
 	var err error
 	for err == nil && (sub.users > 0) != (sub.over == s) {
 		sub.settling = true
-		err = sub.send(ctx, s, library)
+		sub.over, err = sub.send(ctx, s, library)
 	}
 	return err
 }
 
 // send subscribes or unsubscribes over a connection, depending on whether the
-// subscription has users; Ensemble.mu is held, but released in the meantime.
-func (sub *subscription) send(ctx context.Context, s *session, library Library) error {
-	e, wanted := sub.ensemble, sub.users > 0
+// subscription has users, and returns the connection that is subscribed then; Ensemble.mu is
+// held, but released in the meantime.
+func (sub *subscription) send(ctx context.Context, s *session, library Library) (*session, error) {
+	e, before, wanted := sub.ensemble, sub.over, sub.users > 0
+	if !wanted {
+		sub.over = nil // even if Unsubscribe panics
+	}
 	e.mu.Unlock()
 	defer e.mu.Lock()
 	if wanted {
-		err := library.Subscribe(telemetry.Within(bare{ctx}, ctx), sub.uri)
-		if err == nil {
-			sub.setOver(s)
+		if err := library.Subscribe(telemetry.Within(bare{ctx}, ctx), sub.uri); err != nil {
+			return before, err
 		}
-		return err
+		return s, nil
 	}
 	ctx, cancel := context.WithTimeout(s.alive, e.options.ConnectTimeout) // the caller may be gone
 	defer cancel()
-	defer sub.setOver(nil) // even if this fails
-	return library.Unsubscribe(telemetry.Within(bare{ctx}, ctx), sub.uri)
-}
-
-func (sub *subscription) setOver(s *session) {
-	sub.ensemble.mu.Lock()
-	defer sub.ensemble.mu.Unlock()
-	sub.over = s
+	return nil, library.Unsubscribe(telemetry.Within(bare{ctx}, ctx), sub.uri)
 }
 
 // bare is a context that ends with another one and carries no values.
@@ -193,50 +190,57 @@ type bare struct{ context.Context }
 
 func (bare) Value(any) any { return nil }
 
-// resubscribe renews the subscriptions over a fresh connection. It reports the resource
-// of each subscription that an earlier connection had as updated.
+// keepSubscribed renews the subscriptions until the session ends. One that could not be
+// renewed is tried again after backoff.Last.
+func (s *session) keepSubscribed(library Library) {
+	for s.alive.Err() == nil {
+		s.resubscribe(library)
+		pause, cancel := context.WithTimeout(s.alive, backoff.Last)
+		<-pause.Done()
+		cancel()
+	}
+}
+
+// resubscribe renews the subscriptions that a connection does not have. It reports the resource
+// of each subscription that an earlier connection had, or that was moved, as updated.
 func (s *session) resubscribe(library Library) {
 	e := s.ensemble
 	e.mu.Lock()
 	left := slices.SortedFunc(maps.Values(e.subscriptions), func(a, b *subscription) int { return cmp.Compare(a.uri, b.uri) })
 	e.mu.Unlock()
 	for _, sub := range left {
-		if s.alive.Err() != nil {
-			return
-		}
 		e.mu.Lock()
-		known := sub.over == s || sub.users == 0
-		missed := sub.over != nil
+		done, missed := s.ended != nil || sub.over == s && !sub.missed || sub.users == 0, sub.missed || sub.over != nil
 		e.mu.Unlock()
-		if known {
+		if done {
 			continue
 		}
-		if err := sub.renew(s, library); err != nil && s.alive.Err() == nil {
+		err := sub.renew(s, library)
+		if err != nil && s.alive.Err() == nil {
 			e.log.Warn("a subscription could not be renewed", logevent.SubscriptionFailed, zap.Error(err))
 		}
 		if missed {
 			e.news.updated(sub.uri)
 		}
+		e.mu.Lock()
+		sub.missed = sub.missed && err != nil
+		e.mu.Unlock()
 	}
 }
 
 func (sub *subscription) renew(s *session, library Library) error {
-	e := sub.ensemble
-	ctx, cancel := context.WithTimeout(s.alive, e.options.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(s.alive, s.ensemble.options.ConnectTimeout)
 	defer cancel()
-	err := s.do(ctx, cancel, "renewing a subscription", func(ctx context.Context) error { return sub.settle(ctx, s, library) })
-	if err != nil {
-		return fmt.Errorf("ensemble %q: %w", e.name, err)
-	}
-	return nil
+	return s.do(ctx, cancel, "renewing a subscription", func(ctx context.Context) error { return sub.settle(ctx, s, library) })
 }
 
-// moveSubscriptions moves the subscriptions to next, which replaces e; e.mu is held.
+// moveSubscriptions moves the subscriptions that next allows to next, which replaces e; e.mu
+// is held.
 func (e *Ensemble) moveSubscriptions(next *Ensemble) {
 	next.mu.Lock()
 	defer next.mu.Unlock()
 	for uri, sub := range e.subscriptions {
-		if sub.users == 0 {
+		if sub.users == 0 || mayReach(uri)(next) != nil {
 			continue
 		}
 		moved := next.subscriptions[uri]
@@ -244,7 +248,7 @@ func (e *Ensemble) moveSubscriptions(next *Ensemble) {
 			moved = &subscription{ensemble: next, uri: uri, turn: make(chan struct{}, 1)}
 			next.subscriptions[uri] = moved
 		}
-		moved.users += sub.users
+		moved.users, moved.missed = moved.users+sub.users, true
 		sub.users, sub.moved = 0, moved
 		next.news.want(uri, true)
 	}
@@ -252,18 +256,20 @@ func (e *Ensemble) moveSubscriptions(next *Ensemble) {
 
 // resubscribe makes the current connection agree with subscriptions that were moved to
 // the ensemble, and reports their resources as updated, since an update may have been
-// missed. Without a connection, the next one does it.
+// missed. Without a connection, it reports them, and the next connection does both.
 func (e *Ensemble) resubscribe() {
 	var library Library
 	e.mu.Lock()
+	uris := slices.Sorted(maps.Keys(e.subscriptions))
+	e.supervisor.wake()
 	s := e.supervisor.current
 	if s != nil {
 		library, _ = s.connection.(Library)
 	}
-	uris := slices.Sorted(maps.Keys(e.subscriptions))
 	e.mu.Unlock()
 	if library != nil {
 		s.resubscribe(library)
+		return
 	}
 	for _, uri := range uris {
 		e.news.updated(uri)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/consort-go/consort/internal/backoff"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"go.uber.org/zap"
@@ -28,13 +29,16 @@ type Restart struct {
 	Window time.Duration
 }
 
-// RestartPolicy determines when a fresh connection is made.
+// RestartPolicy determines when a fresh connection is made. A configuration file writes
+// RestartOnUse as "on_use".
 type RestartPolicy string
 
 // The policies.
 const (
 	// RestartOnUse connects again when the ensemble is used after a loss, or some seconds
-	// after a failed attempt; see [Ensemble.Connect]. The default.
+	// after a failed attempt; see [Ensemble.Connect]. If it is Required, it also connects
+	// again without a use, with the waits of RestartAlways; these attempts count towards
+	// Tries if that is set. The default.
 	RestartOnUse RestartPolicy = "on-use"
 	// RestartAlways connects again without being used: it tries half a second to a
 	// second after the first failure, and after twice as long for each further failure
@@ -86,12 +90,12 @@ type supervisor struct {
 	broken bool // the connection was lost, and none has opened since
 	gone   bool // the tools are not on offer: an attempt failed, or it was parked, and none has opened since
 
-	failed   backoff        // the failed attempts since the last successful one
-	setbacks []time.Time    // losses and failed attempts within Restart.Window
-	retry    *time.Timer    // connects again; nil when no attempt is planned
-	random   func() float64 // from 0 to 1, for the wait before a retry
-	parked   error          // the reason, while the state is Parked
-	lastErr  error          // see Snapshot.LastError
+	failed   backoff.Backoff // the failed attempts since the last successful one
+	setbacks []time.Time     // losses and failed attempts within Restart.Window
+	retry    *time.Timer     // connects again; nil when no attempt is planned
+	random   func() float64  // from 0 to 1, for the wait before a retry
+	parked   error           // the reason, while the state is Parked
+	lastErr  error           // see Snapshot.LastError
 
 	peer Peer          // of the newest session that was ready
 	took time.Duration // the last successful attempt
@@ -131,8 +135,8 @@ func (v *supervisor) connect(ctx context.Context, force bool) (*session, error) 
 		v.resetBackoff()
 	case v.state == Parked:
 		return nil, v.parked
-	case !force && !v.failed.due():
-		return nil, v.failed.later()
+	case !force && !v.failed.Due():
+		return nil, &laterError{v.failed.Err, v.failed.Until}
 	}
 	v.stopRetry()
 	v.asleep = false
@@ -150,11 +154,7 @@ func (v *supervisor) noticeLoss() {
 	if s == nil || s.connection == nil || !s.isLost() {
 		return
 	}
-	cause := v.ensemble.foreign.lossOf(s.connection)
-	if cause == nil {
-		cause = errors.New("it ended without giving a reason")
-	}
-	v.lost(s, cause)
+	v.lost(s, cmp.Or(v.ensemble.foreign.lossOf(s.connection), errors.New("it ended without giving a reason")))
 }
 
 // lost handles the loss of the connection of the current session.
@@ -173,7 +173,7 @@ func (v *supervisor) connected(peer Peer, took time.Duration) {
 		v.ensemble.news.tell(allChanged...)
 	}
 	v.ensemble.stats.connected(v.broken)
-	v.failed, v.broken, v.gone = backoff{}, false, false
+	v.failed, v.broken, v.gone = backoff.Backoff{}, false, false
 	v.enter(Ready)
 }
 
@@ -203,19 +203,34 @@ func (v *supervisor) setBack(cause error) {
 
 // planRetry connects again later, if the ensemble does that without being used.
 func (v *supervisor) planRetry(wait time.Duration) {
-	if v.ensemble.options.Restart.Policy == RestartAlways || len(v.ensemble.subscriptions) > 0 {
+	o := &v.ensemble.options
+	required := o.Required && o.Restart.Policy != RestartNever
+	if o.Restart.Policy == RestartAlways || required || len(v.ensemble.subscriptions) > 0 {
 		v.retry = time.AfterFunc(wait, v.ensemble.reconnect)
 		v.ensemble.log.Info("connecting again soon", logevent.RetryPlanned, zap.Duration("in", wait))
 	}
 }
 
+// wake connects an ensemble that has got subscriptions without being used, if there are any:
+// immediately, or later if connecting has failed.
+func (v *supervisor) wake() {
+	switch {
+	case len(v.ensemble.subscriptions) == 0:
+	case v.state == Idle:
+		_, _ = v.connect(context.Background(), false)
+	case (v.state == Lost || v.state == NeedsLogin) && v.retry == nil:
+		v.planRetry(backoff.First)
+	}
+}
+
 // awaitLogin is setBack for an error that lasts until a person has logged in. The next use
-// tries again at once: whether there is a login is known without asking the server.
+// tries again without a pause, so that it succeeds right after the login. A login that lacks
+// rights is found out only by asking the server, so each use asks again.
 func (v *supervisor) awaitLogin(cause error) {
 	v.lastErr = cause
-	v.failed.until = time.Now()
+	v.failed.Until = time.Now()
 	v.enter(NeedsLogin)
-	v.planRetry(lastBackoff)
+	v.planRetry(backoff.Last)
 }
 
 // park stops reconnecting until [Ensemble.Connect] is called.
@@ -234,10 +249,7 @@ func (v *supervisor) park(cause error) {
 // retryWait returns how long to wait after the newest setback: between half and all of
 // a time that doubles, so that several ensembles do not reconnect at the same moment.
 func (v *supervisor) retryWait() time.Duration {
-	most := lastBackoff
-	if n := len(v.setbacks) - 1; n < minSetbacks {
-		most = min(firstBackoff<<n, lastBackoff)
-	}
+	most := min(backoff.First<<min(len(v.setbacks)-1, minSetbacks), backoff.Last)
 	return most/2 + time.Duration(v.random()*float64(most/2))
 }
 
@@ -245,7 +257,7 @@ func (v *supervisor) retryWait() time.Duration {
 func (v *supervisor) resetBackoff() {
 	v.stopRetry()
 	v.setbacks, v.parked, v.broken, v.asleep = nil, nil, false, false
-	v.failed = backoff{}
+	v.failed = backoff.Backoff{}
 }
 
 // stopRetry cancels the planned retry.
@@ -283,11 +295,21 @@ func (v *supervisor) leave(state State, cause error) []*session {
 	return slices.Compact(sessions)
 }
 
+// connectsOnUse reports whether the next use would connect, and nothing else will.
+func connectsOnUse(e *Ensemble) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	v := &e.supervisor
+	return (v.state == Lost || v.state == NeedsLogin) && v.retry == nil && v.failed.Due()
+}
+
 // reconnect connects again, unless the ensemble is already connecting or connected.
 func (e *Ensemble) reconnect() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s := e.supervisor.state; (s == Lost || s == NeedsLogin) && e.supervisor.current == nil {
-		_, _ = e.supervisor.connect(context.Background(), true)
+		if began, err := e.supervisor.connect(context.Background(), true); err == nil {
+			began.planned = true
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/consort-go/consort/internal/backoff"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
@@ -16,9 +17,9 @@ import (
 // toolList is the tools of a session. Ensemble.mu guards it.
 type toolList struct {
 	listed
-	at     time.Time // when they were listed
-	stale  bool      // the tools may have changed since then
-	failed backoff   // the failed listings since then
+	at     time.Time       // when they were listed
+	stale  bool            // the tools may have changed since then
+	failed backoff.Backoff // the failed listings since then
 }
 
 // listed is an offer with its invokers, by the tool's own name.
@@ -76,7 +77,7 @@ const retryPatience = 500 * time.Millisecond
 // is not enough, it returns the failure of the attempt.
 func soon[T any](ctx context.Context, e *Ensemble, f func(context.Context) (T, error)) (T, error) {
 	e.mu.Lock()
-	failure := e.supervisor.failed.err
+	failure := e.supervisor.failed.Err
 	e.mu.Unlock()
 	if failure == nil {
 		return f(ctx)
@@ -104,7 +105,7 @@ func (e *Ensemble) upToDate() (*offer, bool) {
 
 // isDue reports whether the tools must be listed again; Ensemble.mu is held.
 func (s *session) isDue() bool {
-	return (s.isStale() || s.ensemble.options.isOld(s.tools.at)) && s.tools.failed.due()
+	return (s.isStale() || s.ensemble.options.isOld(s.tools.at)) && s.tools.failed.Due()
 }
 
 // isStale reports whether the tools may have changed since they were listed;
@@ -165,9 +166,9 @@ func (s *session) relisted(found listed, err error) {
 	case err != nil:
 		s.tools.stale = true
 		e.supervisor.lastErr = fmt.Errorf("ensemble %q: listing the tools anew: %w", e.name, err)
-		s.tools.failed.add(e.supervisor.lastErr)
+		s.tools.failed.Add(e.supervisor.lastErr)
 	default:
-		s.tools.failed = backoff{}
+		s.tools.failed = backoff.Backoff{}
 		s.setTools(found)
 	}
 }

@@ -5,6 +5,7 @@ package ensemble
 import (
 	"errors"
 
+	"github.com/consort-go/consort/internal/ownfunctions"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -21,10 +22,10 @@ type Trust string
 const (
 	// TrustReads believes a tool that declares itself read-only, and one that declares
 	// itself idempotent only when the program died during a call. The default, except for
-	// [Local] and [LocalSource].
+	// Go functions of the program.
 	TrustReads Trust = "reads"
 	// TrustAll also believes a tool that declares itself idempotent. The default of
-	// [Local] and [LocalSource].
+	// [Local], [LocalSource] and the sources of package ensemble/local.
 	TrustAll Trust = "all"
 	// TrustNone believes only hints that make a tool look dangerous. A call that may have
 	// taken effect is not repeated.
@@ -33,7 +34,8 @@ const (
 
 // trust returns the default trust in the tools of a source.
 func trust(source Source) Trust {
-	if _, own := source.(localSource); own {
+	switch source.(type) {
+	case localSource, ownfunctions.Source:
 		return TrustAll
 	}
 	return TrustReads

@@ -200,6 +200,39 @@ func TestSubscriptionSurvives(t *testing.T) {
 	})
 }
 
+// A subscription that cannot be renewed is tried again over the same connection, and its
+// resource counts as updated each time.
+func TestSubscriptionIsRenewedLater(t *testing.T) {
+	watched(t, nil, func(t *testing.T, source *ensembletest.Source, roster *ensemble.Roster, l *listener) {
+		stop, err := roster.Subscribe(t.Context(), "test://greeting")
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.Fail(ensembletest.Subscribe, 2, errDied)
+		source.Lose(errDied)
+		time.Sleep(5 * time.Second)
+		for range 2 {
+			if got := source.Subscribed(); len(got) > 0 {
+				t.Errorf("the connection is subscribed to %q", got)
+			}
+			if got := l.take(); !slices.Contains(got, ensemble.ResourceUpdated) {
+				t.Errorf("the news is %v", got)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		if got := source.Subscribed(); !slices.Equal(got, []string{"test://greeting"}) {
+			t.Errorf("in the end the connection is subscribed to %q", got)
+		}
+		wantNews(t, "with the subscription", l, ensemble.ResourceUpdated)
+		time.Sleep(time.Hour)
+		wantNews(t, "later", l)
+		if got := source.Count(ensembletest.Subscribe); got != 4 {
+			t.Errorf("%d requests to subscribe", got)
+		}
+		stop()
+	})
+}
+
 // TestLateSubscription: a subscription that is established after its caller has left is
 // ended, without an effect on others.
 func TestLateSubscription(t *testing.T) {

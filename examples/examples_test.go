@@ -53,7 +53,7 @@ func build(m *testing.M) (status int, err error) {
 		return 0, err
 	}
 	defer os.RemoveAll(bin)
-	if out, err := exec.Command("go", "build", "-o", bin+string(filepath.Separator), "./...").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", bin+string(filepath.Separator), "./...").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	return m.Run(), nil
@@ -207,6 +207,24 @@ func TestFromTOML(t *testing.T) {
 	if body := string(s.model.Requests()[0].Body); !strings.Contains(body, "Answer in one sentence.") || strings.Contains(body, "local_time") {
 		t.Errorf("the file was not heeded: %s", body)
 	}
+}
+
+// A turn that waits for a decision has no answer, which the example reports.
+func TestFromTOMLThatWaits(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "consort.toml")
+	text := "[model]\nname = \"m\"\nbase_url = \"${OPENAI_BASE_URL}\"\n[mcp.atlas]\ntransport = \"stdio\"\ncommand = ['" + self +
+		"', \"mcp-server\", \"atlas\"]\n[[approval.rules]]\naction = \"defer\"\n[history]\npath = \"history.db\"\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newStage(t, asks("atlas__weather", `{"city":"Oslo"}`))
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "fromtoml"), file, "What is the weather in Oslo?")
+	cmd.Env = append(os.Environ(), "OPENAI_API_KEY=", "OPENAI_BASE_URL="+s.model.URL())
+	said, err := cmd.CombinedOutput()
+	if err == nil {
+		t.Error("the example succeeded")
+	}
+	contains(t, string(said), "the turn waits for 1 answer")
 }
 
 func TestApproval(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // the actual value and the expected one.
 func explain(broken *jsonschema.ValidationError, value, schema any) []violation {
 	e := explainer{value: value, schema: schema}
-	return arrange(e.explain(broken))
+	return arrange(e.named(arrange(e.explain(broken))))
 }
 
 type explainer struct {
@@ -88,6 +88,7 @@ func (e explainer) nearestForm(pointer string, forms []*jsonschema.ValidationErr
 		violations := e.explain(form)
 		weight := len(violations)
 		for _, v := range violations {
+			weight += v.others
 			switch {
 			case v.pointer == pointer && (v.wrongType || v.wrongValue):
 				weight += 1000 // something completely different
@@ -169,10 +170,49 @@ func (e explainer) members(broken *jsonschema.ValidationError) []violation {
 			add(name, "is missing (required because "+shown(k.Prop)+" is given)")
 		}
 	case *kind.AdditionalProperties:
-		known := e.known(broken.SchemaURL)
-		for _, name := range k.Properties {
-			add(name, unknownMember(name, known))
+		place, names := pointerOf(broken.InstanceLocation), first(k.Properties, maxNamed)
+		for _, name := range names {
+			violations = append(violations, violation{pointer: place + "/" + name, text: "is not a known property", unknownTo: broken.SchemaURL})
 		}
+		last := &violations[len(names)-1]
+		if last.others = len(k.Properties) - len(names); last.others > 0 {
+			last.all = k.Properties
+		}
+	}
+	return violations
+}
+
+// first returns the first n names in their order, as they are written in pointers.
+func first(names []string, n int) []string {
+	var found []string
+	for _, name := range names {
+		name = pointerEscapes.Replace(name)
+		if len(found) == n && name >= found[n-1] {
+			continue
+		}
+		place, _ := slices.BinarySearch(found, name)
+		found = slices.Insert(found[:min(len(found), n-1)], place, name)
+	}
+	return found
+}
+
+// named adds the known properties to the first violations by unknown ones, as many as a report
+// shows: each is compared with all that are known.
+func (e explainer) named(violations []violation) []violation {
+	known := map[string][]string{}
+	for i := range violations {
+		v := &violations[i]
+		if i >= maxViolations && v.pointer != violations[i-1].pointer {
+			break
+		}
+		if v.unknownTo == "" {
+			continue
+		}
+		if _, ok := known[v.unknownTo]; !ok {
+			known[v.unknownTo] = e.known(v.unknownTo)
+		}
+		name := v.pointer[strings.LastIndexByte(v.pointer, '/')+1:]
+		v.text, v.unknownTo = unknownMember(pointerNames.Replace(name), known[v.unknownTo]), ""
 	}
 	return violations
 }

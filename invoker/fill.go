@@ -73,11 +73,7 @@ func guard(inv Invoker, by rules) (Invoker, error) {
 		return inv, nil
 	}
 	def := *inv.Definition()
-	whole, err := newChecker(orObject(def.InputSchema), by.assertFormats)
-	if err != nil {
-		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
-	}
-	f := &filler{inv: inv, fills: by.fills, types: by.types, whole: whole}
+	f := &filler{inv: inv, fills: by.fills, types: by.types}
 	for _, value := range by.fills {
 		by.needs = append(by.needs, named(value))
 	}
@@ -85,6 +81,9 @@ func guard(inv Invoker, by rules) (Invoker, error) {
 	t, err := newTool(def, f.run, by)
 	if err != nil {
 		return nil, err
+	}
+	if f.whole, err = newChecker(orObject(def.InputSchema), by.assertFormats); err != nil {
+		return nil, fmt.Errorf("the input schema of tool %q cannot be used: %w", def.Name, err)
 	}
 	if name := t.unsendable(inv.Definition().InputSchema, by.fills); name != "" {
 		return nil, fmt.Errorf("tool %q requires the argument %q, which callers may not send: fill it with a trusted value", def.Name, name)

@@ -11,24 +11,72 @@ import (
 	"strings"
 )
 
-// Takes reports whether the input schema has a property with that name.
+// Limits for the schemas that apply to the arguments as a whole: they come from servers.
+const (
+	maxPlaces     = 1000 // number
+	maxPlaceDepth = 64   // names and indexes in the path of one
+)
+
+// Takes reports whether the input schema has a property with that name, or may have it: the
+// schema combines so many schemas that it cannot be searched.
 func (d *Definition) Takes(argument string) bool {
-	return len(hide(d.InputSchema, func(name string) bool { return name == argument })) != len(d.InputSchema)
+	rest, ok := hide(d.InputSchema, func(name string) bool { return name == argument })
+	return !ok || len(rest) != len(d.InputSchema)
 }
 
 // hide returns the input schema without its hidden properties. All other bytes
-// stay as they are.
-func hide(schema json.RawMessage, hidden func(string) bool) json.RawMessage {
+// stay as they are. It reports false if the schema combines too many schemas.
+func hide(schema json.RawMessage, hidden func(string) bool) (_ json.RawMessage, ok bool) {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
-		return schema
+		return schema, true
 	}
-	p := places{root: root}
-	p.add(nil)
-	for _, place := range p.found {
-		schema = edit(schema, place, func(text json.RawMessage) json.RawMessage { return hideHere(text, hidden) })
+	p := places{root: root, seen: map[string]bool{}}
+	if p.add(nil); p.tooMany {
+		return schema, false
 	}
-	return schema
+	return p.tree.hide(schema, hidden), true
+}
+
+// place is a schema that applies to the arguments as a whole, or contains one.
+type place struct {
+	applies bool
+	inner   map[string]*place // by name or index
+}
+
+// at returns the place at a path.
+func (p *place) at(path []string) *place {
+	for _, name := range path {
+		if p.inner == nil {
+			p.inner = map[string]*place{}
+		}
+		if p.inner[name] == nil {
+			p.inner[name] = &place{}
+		}
+		p = p.inner[name]
+	}
+	return p
+}
+
+// hide removes the hidden properties from the schemas of the place, whose text is given.
+func (p *place) hide(text json.RawMessage, hidden func(string) bool) json.RawMessage {
+	if len(p.inner) > 0 {
+		var edited []byte
+		end := 0
+		parts, _ := partsOf(text)
+		for _, part := range parts {
+			if inner := p.inner[part.name]; inner != nil {
+				edited = append(edited, text[end:part.valueStart]...)
+				edited = append(edited, inner.hide(text[part.valueStart:part.to], hidden)...)
+				end = part.to
+			}
+		}
+		text = append(edited, text[end:]...)
+	}
+	if p.applies {
+		text = hideHere(text, hidden)
+	}
+	return text
 }
 
 // hideHere removes the properties from one schema, but not from its subschemas.
@@ -54,18 +102,29 @@ func hideHere(schema json.RawMessage, hidden func(string) bool) json.RawMessage 
 	return rejoined(kept, true)
 }
 
-// places finds the paths of the schemas that apply to the arguments as a whole.
+// places finds the schemas that apply to the arguments as a whole.
 type places struct {
-	root  any
-	found [][]string
+	root    any
+	tree    place
+	seen    map[string]bool // by their pointers
+	tooMany bool
 }
 
 func (p *places) add(path []string) {
-	schema, ok := lookup(p.root, path).(map[string]any)
-	if !ok || slices.ContainsFunc(p.found, func(other []string) bool { return slices.Equal(other, path) }) {
+	if p.tooMany {
 		return
 	}
-	p.found = append(p.found, path)
+	schema, ok := lookup(p.root, path).(map[string]any)
+	pointer := pointerOf(path)
+	if !ok || p.seen[pointer] {
+		return
+	}
+	if len(p.seen) == maxPlaces || len(path) > maxPlaceDepth {
+		p.tooMany = true
+		return
+	}
+	p.seen[pointer] = true
+	p.tree.at(path).applies = true
 	if ref, ok := schema["$ref"].(string); ok && strings.HasPrefix(ref, "#/") {
 		if pointer, err := url.PathUnescape(ref[1:]); err == nil {
 			p.add(pathOf(pointer))
@@ -95,7 +154,7 @@ func pathOf(pointer string) []string {
 	}
 	path := strings.Split(pointer[1:], "/")
 	for i, name := range path {
-		path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		path[i] = pointerNames.Replace(name)
 	}
 	return path
 }

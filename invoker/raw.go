@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
+	"strings"
 
 	"github.com/consort-go/consort/canister"
 )
@@ -126,7 +126,10 @@ func newTool(def Definition, run function, by rules) (*tool, error) {
 	}
 	def.InputSchema, def.OutputSchema = bytes.Clone(orObject(def.InputSchema)), bytes.Clone(def.OutputSchema)
 	if len(closed) > 0 {
-		def.InputSchema = hide(def.InputSchema, closed.has)
+		var ok bool
+		if def.InputSchema, ok = hide(def.InputSchema, closed.has); !ok {
+			return nil, fmt.Errorf("the input schema of tool %q cannot be used: it combines more than %d schemas for the arguments, or nests them too deeply; the arguments that callers may not send cannot be removed from it", def.Name, maxPlaces)
+		}
 	}
 	t := &tool{def: def, needs: needs, closed: closed, run: run, protect: apart}
 	if t.input, err = newChecker(def.InputSchema, by.assertFormats); err != nil {
@@ -262,19 +265,33 @@ func (t *tool) check(value any) []violation {
 func (t *tool) withoutNulls(object map[string]any, faults []violation) (bare json.RawMessage, without map[string]any, left []violation) {
 	wrong := make(map[string]violation, len(faults))
 	for _, fault := range faults {
+		if strings.LastIndexByte(fault.pointer, '/') == 0 {
+			for _, name := range fault.all {
+				if pointer := pointerOf([]string{name}); object[name] == nil && wrong[pointer].text == "" {
+					wrong[pointer] = violation{pointer: pointer, text: fault.text}
+				}
+			}
+		}
 		wrong[fault.pointer] = fault
 	}
-	without = maps.Clone(object)
+	without, nulls := maps.Clone(object), map[string]violation{}
 	maps.DeleteFunc(without, func(name string, value any) bool {
-		_, bad := wrong[pointerOf([]string{name})]
-		return value == nil && bad
+		if value != nil {
+			return false
+		}
+		pointer := pointerOf([]string{name})
+		fault, bad := wrong[pointer]
+		if bad {
+			nulls[pointer] = fault
+		}
+		return bad
 	})
 	if len(without) == len(object) {
 		return nil, nil, nil
 	}
 	left = t.check(without)
 	for i, fault := range left {
-		if null, ok := wrong[fault.pointer]; ok {
+		if null, ok := nulls[fault.pointer]; ok {
 			left[i] = null // required, so the violation is its null
 		}
 	}
@@ -321,9 +338,13 @@ func badArguments(violations []violation) *Failure {
 // forgedArguments returns the failure for arguments that name trusted values. It
 // also reports all other violations.
 func forgedArguments(forged *Forged, violations, faults []violation) *Failure {
+	seen := map[string]bool{}
+	for _, v := range violations {
+		seen[v.pointer] = true
+	}
 	for _, fault := range faults {
-		if !slices.ContainsFunc(violations, func(v violation) bool { return v.pointer == fault.pointer }) {
-			violations = append(violations, fault)
+		if !seen[fault.pointer] {
+			violations, seen[fault.pointer] = append(violations, fault), true
 		}
 	}
 	failure := badArguments(violations)

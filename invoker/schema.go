@@ -128,8 +128,6 @@ func schemaProblem(doc any, err error) error {
 // check returns the violations in value, sorted by location, or nil if the schema
 // allows it. It is safe for concurrent use.
 func (c *checker) check(value any) (violations []violation) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	defer func() {
 		switch r := recover(); r {
 		case nil:
@@ -139,8 +137,7 @@ func (c *checker) check(value any) (violations []violation) {
 			violations = []violation{{text: "cannot be checked against the schema"}}
 		}
 	}()
-	c.steps, c.started = 0, time.Now()
-	err := c.schema.Validate(value)
+	err := c.validate(value)
 	if err == nil {
 		return nil
 	}
@@ -148,6 +145,15 @@ func (c *checker) check(value any) (violations []violation) {
 		return explain(broken, value, c.doc)
 	}
 	return []violation{{text: err.Error()}}
+}
+
+// validate returns the error of the validator. It panics with errTooCostly if the check takes too
+// long.
+func (c *checker) validate(value any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps, c.started = 0, time.Now()
+	return c.schema.Validate(value)
 }
 
 // step counts one visit of a subschema; see localize.

@@ -474,3 +474,33 @@ func TestTrustedValuesDoNotShow(t *testing.T) {
 		t.Errorf("got %d, %v", id, ok)
 	}
 }
+
+// A schema that combines very many schemas is refused quickly: no argument can be hidden in it.
+func TestHiddenPropertiesOfManySchemas(t *testing.T) {
+	fill := func(schema string) (invoker.Invoker, error) {
+		tool, err := invoker.Raw(invoker.Definition{Name: "t", InputSchema: json.RawMessage(schema)}, echo, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return invoker.Fill(tool, map[string]string{"user_id": "user"})
+	}
+	forms := func(n int) string {
+		return `{"type":"object","allOf":[` + strings.Repeat(`{},`, n) + `{"properties":{"user_id":{}}}]}`
+	}
+	began := time.Now()
+	for name, schema := range map[string]string{
+		"many": forms(9900),
+		"deep": `{"type":"object","allOf":[` + strings.Repeat(`{"allOf":[`, 60) + `{"properties":{"user_id":{}}}` + strings.Repeat(`]}`, 60) + `]}`,
+	} {
+		if _, err := fill(schema); err == nil || !strings.Contains(err.Error(), "combines more than 1000 schemas for the arguments, or nests them too deeply") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	tool, err := fill(forms(998))
+	if err != nil || strings.Contains(string(tool.Definition().InputSchema), "user_id") {
+		t.Errorf("998 forms: %v", err)
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	maxViolations = 10 // number of violations listed in one failure
-	maxShown      = 80 // bytes of one value, name or pattern in a violation
-	maxChoices    = 20 // number of allowed values listed in one violation
+	maxViolations = 10   // number of violations listed in one failure
+	maxNamed      = 1000 // number of unknown members of one object that have violations of their own
+	maxShown      = 80   // bytes of one value, name or pattern in a violation
+	maxChoices    = 20   // number of allowed values listed in one violation
 )
 
 // violation is one violation of a schema by a JSON value.
@@ -27,6 +28,10 @@ type violation struct {
 	// For explainer.nearestForm: the type of the value is not allowed, or the value
 	// is not one of the allowed values.
 	wrongType, wrongValue bool
+
+	unknownTo string   // the URL of the schema that does not know the property; see explainer.named
+	others    int      // how many violations of the same kind follow that are not listed
+	all       []string // if there are others: the names of the members that the violations of this kind are about
 }
 
 // report lists violations, one per line, and calls the root value whole.
@@ -34,7 +39,11 @@ func report(whole string, violations []violation) string {
 	var b strings.Builder
 	for i, v := range violations {
 		if i == maxViolations {
-			fmt.Fprintf(&b, "\n… and %d more", len(violations)-i)
+			more := len(violations) - i
+			for _, v := range violations {
+				more += v.others
+			}
+			fmt.Fprintf(&b, "\n… and %d more", more)
 			break
 		}
 		place := whole
@@ -50,14 +59,17 @@ func report(whole string, violations []violation) string {
 // iterates over maps, so its order is random.
 func arrange(violations []violation) []violation {
 	slices.SortStableFunc(violations, func(a, b violation) int {
-		return cmp.Or(strings.Compare(a.pointer, b.pointer), strings.Compare(a.text, b.text))
+		return cmp.Or(strings.Compare(a.pointer, b.pointer), strings.Compare(a.text, b.text), strings.Compare(a.unknownTo, b.unknownTo))
 	})
 	return slices.CompactFunc(violations, func(a, b violation) bool {
-		return a.pointer == b.pointer && a.text == b.text
+		return a.pointer == b.pointer && a.text == b.text && a.unknownTo == b.unknownTo
 	})
 }
 
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+var (
+	pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+	pointerNames   = strings.NewReplacer("~1", "/", "~0", "~")
+)
 
 // pointerOf returns the JSON pointer (RFC 6901) for path.
 func pointerOf(path []string) string {

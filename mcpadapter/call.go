@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/decode"
+	"github.com/consort-go/consort/mcpadapter/internal/progress"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -69,13 +70,13 @@ func contained(f func() error) (err error) {
 func (r *requester) await(ctx context.Context, x *exchange, returned <-chan error) error {
 	var reports <-chan struct{}
 	if x.progress != nil {
-		reports = x.progress.filled
-		defer x.progress.deliver(x.call)
+		reports = x.progress.Filled
+		defer x.progress.Deliver(x.call)
 	}
 	for {
 		select {
 		case <-reports:
-			x.progress.deliver(x.call)
+			x.progress.Deliver(x.call)
 		case err := <-returned:
 			switch {
 			case err == nil:
@@ -121,7 +122,7 @@ func (c *connection) call(ctx context.Context, call *invoker.Call, tool string) 
 	}
 	defer c.interceptor.forget(x)
 	if call.Progress != nil {
-		x.progress, x.token = newProgressQueue(), "call-"+strconv.FormatInt(c.serial.Add(1), 10)
+		x.progress, x.token = progress.NewQueue(), "call-"+strconv.FormatInt(c.serial.Add(1), 10)
 		c.interceptor.listen(x)
 	}
 	err := c.send(ctx, x, tool)

@@ -122,11 +122,11 @@ func (c *connection) open(ctx context.Context, p plan) error {
 		case <-time.After(wire.EndTimeout):
 		}
 	}
+	c.interceptor.forget(x)
 	if got.err == nil && ctx.Err() == nil {
 		c.begin(ctx, got.session)
 		return nil
 	}
-	c.interceptor.forget(x)
 	err := c.abandon(ctx, got.session, got.err)
 	x.failed(c.requests.failure(err, x, true))
 	return err

@@ -5,12 +5,12 @@ package mcpadapter
 import (
 	"context"
 	"encoding/json"
-	"sync"
 	"sync/atomic"
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/progress"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -36,7 +36,7 @@ type exchange struct {
 	first *jsonrpc.Response
 	// progress receives the reports with the call's token; nil if the call has no
 	// listener.
-	progress *progressQueue
+	progress *progress.Queue
 	token    string
 	// call is the call that the request is made for; may be nil.
 	call *invoker.Call
@@ -75,6 +75,9 @@ type exchange struct {
 	method string // of the last request that was sent
 	id     jsonrpc.ID
 	done   bool // the caller no longer waits
+	// counted says that it is one of interceptor.working.
+	counted    bool
+	afterLogin bool // it began after a login had ended: if it can be sent, there is one again
 	// carried is the trace context of the last request; nil if it had none.
 	carried wire.MetaCarrier
 }
@@ -111,47 +114,4 @@ func withExchange(ctx context.Context, x *exchange) context.Context {
 func exchangeFrom(ctx context.Context) *exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	return x
-}
-
-// maxProgress is how many reports wait for a slow listener; after that, a new report
-// replaces the one before it.
-const maxProgress = 64
-
-// maxProgressText bounds the message of a report, in bytes, because reports wait.
-const maxProgressText = 4 << 10
-
-// progressQueue passes reports from the reader of the connection, which must not block, to
-// the goroutine of the call.
-type progressQueue struct {
-	mu      sync.Mutex
-	waiting []invoker.Progress
-	filled  chan struct{} // holds a value while reports are waiting
-}
-
-func newProgressQueue() *progressQueue {
-	return &progressQueue{filled: make(chan struct{}, 1)}
-}
-
-func (q *progressQueue) add(p invoker.Progress) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.waiting) == maxProgress {
-		q.waiting = q.waiting[:maxProgress-1]
-	}
-	q.waiting = append(q.waiting, p)
-	select {
-	case q.filled <- struct{}{}:
-	default:
-	}
-}
-
-// deliver passes the waiting reports to the listener.
-func (q *progressQueue) deliver(call *invoker.Call) {
-	q.mu.Lock()
-	reports := q.waiting
-	q.waiting = nil
-	q.mu.Unlock()
-	for _, p := range reports {
-		call.Report(p)
-	}
 }

@@ -48,6 +48,7 @@ type statusError struct {
 	status     int
 	retryAfter time.Duration // 0 if the server did not say
 	message    string        // from the server; may be empty
+	otherToken bool          // the request had another one than the handshake
 }
 
 func (e *statusError) Error() string {
@@ -152,7 +153,7 @@ func (r *requester) failure(err error, x *exchange, harmless bool) *invoker.Fail
 	case errors.As(err, &status):
 		return status.failure(harmless, clean)
 	case errors.As(err, &broken) && broken.answered && !harmless:
-		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The server broke its protocol: " + broken.what + ". The call may or may not have taken effect: find out before you repeat it.", Cause: clean}
+		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The server broke its protocol: " + broken.what + ". The call may or may not have taken effect: find out before you call it again.", Cause: clean}
 	case errors.As(err, &broken) && (harmless || !errors.Is(r.because(nil), broken)): // otherwise it ended the connection, while the call ran
 		return &invoker.Failure{Code: invoker.Protocol, Message: "The server broke its protocol: " + broken.what + ".", Cause: clean}
 	case isTooLarge(err):
@@ -173,7 +174,7 @@ func (r *requester) lostCall(err error, sent, harmless bool) *invoker.Failure {
 	case sent && isTooLarge(cause):
 		return tooLarge(cause, harmless)
 	case sent && !harmless:
-		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: cause}
+		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you call it again.", Cause: cause}
 	}
 	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: cause}
 }
@@ -232,7 +233,7 @@ func (e *statusError) failure(harmless bool, clean error) *invoker.Failure {
 	case e.unauthorized():
 		f.Code, f.Message = invoker.Unauthorized, "The server rejected this: "+clean.Error()+"."
 	case e.transient():
-		f.Code, f.Retryable, f.Message = invoker.Unavailable, true, "The server is busy. "+e.wait()
+		f.Code, f.Retryable, f.RetryAfter, f.Message = invoker.Unavailable, true, e.retryAfter, "The server is busy. "+e.wait()
 		f.Content = canister.Texts(f.Message) // it is an answer: the call is not made again, even if the connection ends with it
 	case e.status == http.StatusNotFound:
 		f.Code, f.Message = invoker.Unavailable, "The server does not exist at this address: "+clean.Error()+"."
@@ -241,9 +242,9 @@ func (e *statusError) failure(harmless bool, clean error) *invoker.Failure {
 	case e.refused():
 		f.Code, f.Message = invoker.Protocol, "The server did not understand the request: "+clean.Error()+"."
 	case harmless:
-		f.Code, f.Retryable, f.Message = invoker.Unavailable, true, "The server failed. "+e.wait()
+		f.Code, f.Retryable, f.RetryAfter, f.Message = invoker.Unavailable, true, e.retryAfter, "The server failed. "+e.wait()
 	default:
-		f.Code, f.Message = invoker.OutcomeUnknown, "The server failed ("+clean.Error()+"). The call may or may not have taken effect: find out before you repeat it."
+		f.Code, f.Message = invoker.OutcomeUnknown, "The server failed ("+clean.Error()+"). The call may or may not have taken effect: find out before you call it again."
 	}
 	return f
 }

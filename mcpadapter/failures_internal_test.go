@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/invoker"
@@ -61,6 +62,33 @@ func TestGaveUp(t *testing.T) {
 		c := &httpConnection{ctx: t.Context()}
 		if first, opened := c.gaveUp(test.err, 0, false), c.gaveUp(test.err, 0, true); first != test.first || opened != test.opened {
 			t.Errorf("%s: gave up %t at first, and %t after a stream", name, first, opened)
+		}
+	}
+}
+
+// The failures of a server that is busy, and of a request without effect that it could not
+// answer, have the time after which the server wants the next attempt.
+func TestRetryAfter(t *testing.T) {
+	for status, wait := range map[int]time.Duration{429: 7 * time.Second, 503: 7 * time.Second, 500: 7 * time.Second, 404: 0} {
+		e := &statusError{status: status, retryAfter: 7 * time.Second}
+		if got := e.failure(true, e).RetryAfter; got != wait {
+			t.Errorf("status %d: %v, want %v", status, got, wait)
+		}
+	}
+}
+
+// A server cannot ask for a pause of less than firstRetry between two streams. If it tries, that
+// is no reason for a longer one.
+func TestNextWait(t *testing.T) {
+	for _, test := range []struct{ last, asked, lived, want time.Duration }{
+		{time.Second, 100 * time.Millisecond, 0, firstRetry},
+		{time.Second, 3 * time.Second, 0, 3 * time.Second},
+		{time.Second, time.Hour, 0, lastRetry},
+		{time.Second, 0, 0, 2 * time.Second},
+		{time.Second, 0, time.Minute, firstRetry},
+	} {
+		if got := nextWait(test.last, test.asked, test.lived); got != test.want {
+			t.Errorf("after %v, asked for %v, lived for %v: %v, want %v", test.last, test.asked, test.lived, got, test.want)
 		}
 	}
 }

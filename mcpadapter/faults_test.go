@@ -115,6 +115,9 @@ func TestAnswers(t *testing.T) {
 			if mcptest.CodeOf(err) != test.write {
 				t.Errorf("write failed with %v, want %s", err, test.write)
 			}
+			if failure := invoker.AsFailure(err); (failure.RetryAfter == 7*time.Second) != (test.says == "7s") {
+				t.Errorf("the next attempt can succeed after %v", failure.RetryAfter)
+			}
 			if failure := invoker.AsFailure(err); failure.Retryable && len(failure.Content) == 0 { // with content, no lost connection makes it a call that was not sent
 				t.Error("what the server says is not an answer")
 			}

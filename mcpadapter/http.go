@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"sync"
 	"time"
@@ -61,6 +62,7 @@ func newHTTP(endpoint string, options *HTTPOptions, transportOver func(t *roundT
 	var o HTTPOptions
 	if options != nil {
 		o = *options
+		o.Headers, o.TrustedHeaders = maps.Clone(o.Headers), maps.Clone(o.TrustedHeaders)
 	}
 	origin, err := parseEndpoint(endpoint)
 	name := "server"

@@ -22,8 +22,10 @@ import (
 
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/retryafter"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker/telemetry"
+	"github.com/consort-go/consort/mcpadapter/internal/challenge"
 	"github.com/consort-go/consort/mcpadapter/internal/dpop"
 	"github.com/consort-go/consort/mcpadapter/internal/opencount"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
@@ -48,6 +50,7 @@ type roundTripper struct {
 	apart   bool // answers arrive on another stream, as with SSE
 
 	version   atomic.Value          // string: the negotiated protocol version
+	opener    atomic.Value          // string: the Authorization header of the handshake
 	refusal   atomic.Value          // *authError: why no token could be obtained
 	streamErr atomic.Pointer[error] // why the stream that is not for one request was ended
 	asking    chan struct{}         // holds a value while a token is requested
@@ -60,28 +63,22 @@ type roundTripper struct {
 func newRoundTripper(origin *url.URL, o *HTTPOptions, limit int) *roundTripper {
 	t := &roundTripper{
 		origin:  origin,
-		headers: maps.Clone(o.Headers),
-		trusted: maps.Clone(o.TrustedHeaders),
-		token:   o.Token,
-		oauth:   o.OAuth,
-		custom:  o.Client,
-		limit:   limit,
-		asking:  make(chan struct{}, 1),
+		headers: o.Headers, trusted: o.TrustedHeaders,
+		token: o.Token, oauth: o.OAuth,
+		custom: o.Client,
+		limit:  limit,
+		asking: make(chan struct{}, 1),
 	}
 	if t.token == nil && t.oauth == nil && o.BearerToken != "" {
 		t.token = func(context.Context) (string, error) { return o.BearerToken, nil }
 	}
 	t.life, t.endLife = context.WithCancel(context.Background())
 	t.open.Init()
-	switch {
-	case o.Client != nil && o.Client.Transport != nil:
+	t.base = http.DefaultTransport
+	if o.Client != nil && o.Client.Transport != nil {
 		t.base = o.Client.Transport
-	default:
-		own := http.DefaultTransport
-		if d, ok := own.(*http.Transport); ok {
-			own = d.Clone() // so that its idle connections can be closed
-		}
-		t.base = own
+	} else if own, ok := t.base.(*http.Transport); ok {
+		t.base = own.Clone() // so that its idle connections can be closed
 	}
 	return t
 }
@@ -178,14 +175,15 @@ func (b *heldBody) Close() error {
 }
 
 // authorized sends the request, and sends it again if a token was asked for and
-// obtained (MCP 2025-11-25, basic/authorization).
+// obtained (MCP 2025-11-25, basic/authorization). If that one is refused too, the error of
+// a handler of package login says why.
 func (t *roundTripper) authorized(req *http.Request) (*http.Response, error) {
 	again, err := rewound(req)
 	if err != nil {
 		return nil, err
 	}
 	resp, err := t.send(req)
-	if err != nil || t.oauth == nil || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+	if err != nil || !t.wantsToken(resp) {
 		return resp, err
 	}
 	if refused, ok := t.refusal.Load().(*authError); ok && t.agreed() == "" {
@@ -195,7 +193,17 @@ func (t *roundTripper) authorized(req *http.Request) (*http.Response, error) {
 	if err := t.authorize(req, resp); err != nil {
 		return nil, err
 	}
-	return t.send(again)
+	resp, err = t.send(again)
+	if err != nil || t.token == nil || !t.wantsToken(resp) {
+		return resp, err // a handler that has the tokens itself may ask a person: it is called once
+	}
+	return resp, t.authorize(again, resp)
+}
+
+// wantsToken reports whether another token may help. It cannot if the server refuses a request
+// (403) for another reason than too few scopes; such a request must not be sent again.
+func (t *roundTripper) wantsToken(resp *http.Response) bool {
+	return t.oauth != nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden && challenge.LacksScope(resp.Header))
 }
 
 // authorize obtains a token for one request at a time; requests that waited use the
@@ -245,6 +253,9 @@ func (t *roundTripper) send(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		closeBody(req)
 		return nil, &authError{err}
+	}
+	if t.agreed() == "" {
+		t.opener.Store(req.Header.Get("Authorization"))
 	}
 	if err := t.addTrusted(req); err != nil {
 		closeBody(req)
@@ -308,12 +319,10 @@ func (t *roundTripper) addToken(req *http.Request) (*dpop.Prover, error) {
 	switch {
 	case errors.As(err, &rejected) && rejected.ErrorCode == "invalid_grant":
 		return nil, nil // RFC 6749, § 5.2: the server will answer 401, and then a new token is requested
-	case err != nil:
+	case err != nil || token == nil:
 		return nil, err
-	case token != nil:
-		return authorizeWith(req, token.AccessToken, prover()), nil
 	}
-	return nil, nil
+	return authorizeWith(req, token.AccessToken, prover()), nil
 }
 
 func authorizeWith(req *http.Request, token string, prover *dpop.Prover) *dpop.Prover {
@@ -368,7 +377,8 @@ func (t *roundTripper) refused(req *http.Request, resp *http.Response) (*http.Re
 	const most = 64 << 10
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, most))
 	resp.Body.Close()
-	e := &statusError{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"))}
+	wait, _ := retryafter.Parse(resp.Header.Get("Retry-After"), time.Now(), 24*time.Hour)
+	e := &statusError{status: resp.StatusCode, retryAfter: wait.Round(time.Second), otherToken: resp.Request.Header.Get("Authorization") != t.opener.Load()}
 	var message struct{ Error *jsonrpc.Error }
 	if json.Unmarshal(body, &message) == nil && message.Error != nil {
 		own, _ := jsonrpc.DecodeMessage(body)
@@ -447,17 +457,6 @@ func (t *roundTripper) err() error {
 		return *err
 	}
 	return nil
-}
-
-// retryAfter reads the header (RFC 9110, § 10.2.3); 0 means none.
-func retryAfter(value string) time.Duration {
-	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 && seconds < 1<<30 {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return max(0, time.Until(at).Round(time.Second))
-	}
-	return 0
 }
 
 func closeBody(req *http.Request) {

@@ -62,6 +62,8 @@ type interceptor struct {
 	mu        sync.Mutex
 	exchanges map[jsonrpc.ID]*exchange
 	tokens    map[string]*exchange
+	working   int   // the exchanges that were followed and not forgotten, except standing ones
+	loggedOut error // ends the connection when working is 0; nil while there is a login
 
 	attribution attribution
 	unanswered  unanswered.Requests
@@ -180,25 +182,38 @@ func (i *interceptor) sendCall(ctx context.Context, x *exchange, request *jsonrp
 		}
 	}
 	x.unsent = err
-	if endsConnection(err) {
-		x.ending.Store(&err) // first: the loss ends the request
-		i.fail(err)
-	}
+	i.endWith(err, x)
 	return err
 }
 
 // sendOther sends a message that is not a call.
 func (i *interceptor) sendOther(ctx context.Context, out outgoing, message jsonrpc.Message) error {
 	err := i.send(ctx, out, message)
-	if endsConnection(err) {
-		i.fail(err)
+	if _, isAnswer := message.(*jsonrpc.Response); isAnswer && errors.Is(err, ensemble.ErrNeedsLogin) && i.only() != nil {
+		i.fail(err) // the only call waits for this answer, which cannot arrive
 	}
+	i.endWith(err, new(exchange))
 	return err
 }
 
-// endsConnection reports whether the error of sending a message ends the connection.
-func endsConnection(err error) bool {
-	return errors.Is(err, errSessionGone) || errors.Is(err, ensemble.ErrNeedsLogin)
+// endWith ends the connection if the error of sending a message of x does that. The end of a
+// login does not end other exchanges, whose answers need no new token: the connection ends
+// when the last one does.
+func (i *interceptor) endWith(err error, x *exchange) {
+	isLogin := errors.Is(err, ensemble.ErrNeedsLogin)
+	if isLogin || err == nil && x.afterLogin {
+		i.mu.Lock()
+		i.loggedOut = err
+		i.mu.Unlock()
+	}
+	switch {
+	case errors.Is(err, errSessionGone):
+		x.ending.Store(new(err)) // first: the loss ends the request
+		i.fail(err)
+	case isLogin:
+		x.ending.Store(new(err))
+		i.forget(x)
+	}
 }
 
 // neverSent removes a request that the server did not get: it is neither in flight nor
@@ -259,7 +274,11 @@ func (i *interceptor) follow(x *exchange, request *jsonrpc.Request, span *teleme
 		}
 		return false
 	}
-	i.exchanges[x.id] = x
+	i.exchanges[x.id], x.afterLogin = x, i.loggedOut != nil
+	if !x.standing && !x.counted {
+		x.counted = true
+		i.working++
+	}
 	x.carried = carried
 	x.span.Store(span)
 	return true
@@ -315,6 +334,13 @@ func (i *interceptor) forget(x *exchange) {
 		if x.personal {
 			i.attribution.giveUp(x.id, x.origin)
 		}
+	}
+	if x.counted {
+		x.counted = false
+		i.working--
+	}
+	if i.loggedOut != nil && i.working == 0 {
+		i.fail(i.loggedOut)
 	}
 }
 
@@ -439,7 +465,7 @@ func (i *interceptor) progressed(request *jsonrpc.Request) bool {
 	x := i.tokens[params.Token]
 	i.mu.Unlock()
 	if x != nil && x.progress != nil {
-		x.progress.add(invoker.Progress{Done: params.Done, Total: params.Total, Message: textcut.Bytes(params.Message, maxProgressText)})
+		x.progress.Add(invoker.Progress{Done: params.Done, Total: params.Total, Message: params.Message})
 	}
 	return true
 }

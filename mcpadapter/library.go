@@ -201,7 +201,7 @@ func (r *requester) named(what string, err error) error {
 	return fmt.Errorf("server %q: %s: %w", r.options.Server, what, err)
 }
 
-// ofPerson makes a personal request: it carries the trusted headers, and questions that
+// personal makes a request for a particular person: it carries the trusted headers, and questions that
 // the server asks meanwhile go to the call that ctx carries.
 func (r *requester) personal(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
 	if err := r.entitled(ctx); err != nil {
@@ -213,7 +213,7 @@ func (r *requester) personal(ctx context.Context, about telemetry.Call, value an
 	return r.decoded(ctx, x, value, send)
 }
 
-// look makes a request that is not made for a particular person.
+// shared makes a request that is not made for a particular person.
 func (r *requester) shared(ctx context.Context, about telemetry.Call, value any, empty string, send func(context.Context) error) error {
 	return r.decoded(ctx, &exchange{show: placeholder(empty), about: about}, value, send)
 }

@@ -79,11 +79,12 @@ func (c *httpConnection) listen(late time.Time, tried, missed func()) {
 }
 
 // nextWait returns the pause after a stream that lasted for lived: the one that the
-// server asked for, or an increasing one if streams keep ending at once.
+// server asked for, but at least firstRetry, or an increasing one if streams keep ending at
+// once.
 func nextWait(last, asked, lived time.Duration) time.Duration {
 	switch {
 	case asked > 0:
-		return min(asked, lastRetry)
+		return min(max(asked, firstRetry), lastRetry)
 	case lived > time.Second:
 		return firstRetry
 	}

@@ -60,6 +60,13 @@ type reading struct {
 	err     error
 }
 
+// counter is a link that may know how many bytes the server has not read.
+type counter interface {
+	unread() (count int, known bool)
+}
+
+var _ counter = (*stdioLink)(nil)
+
 // negotiate prepares a negotiation for the handshake; the caller must call its end
 // method.
 func (c *connection) negotiate(ctx context.Context, silence time.Duration) error {
@@ -72,7 +79,7 @@ func (c *connection) negotiate(ctx context.Context, silence time.Duration) error
 		unread: func() (int, bool) { return 0, false },
 		read:   make(chan reading, 1), insert: make(chan jsonrpc.Message, 2),
 	}
-	if p, ok := c.link.(interface{ unread() (int, bool) }); ok {
+	if p, ok := c.link.(counter); ok {
 		c.asking.unread = p.unread
 	}
 	c.interceptor.wrap = func(inner mcp.Connection) mcp.Connection {

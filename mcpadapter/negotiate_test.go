@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -32,6 +33,9 @@ var manners = map[string]func(id json.RawMessage){
 	"silent":   func(json.RawMessage) {},
 	"late":     func(json.RawMessage) {},
 	"late-new": func(json.RawMessage) {},
+	"slow-new": func(id json.RawMessage) {
+		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}`+"\n", id)
+	},
 	"installs": func(json.RawMessage) {},
 	"exits":    func(json.RawMessage) { fmt.Fprintln(os.Stderr, "expect initialize"); os.Exit(1) },
 	"errs": func(id json.RawMessage) {
@@ -69,6 +73,8 @@ func TestLegacyServer(t *testing.T) {
 			time.Sleep(9 * time.Second)
 		}
 		serveBoth()
+	case "slow-new":
+		time.Sleep(3 * time.Second)
 	case "installs":
 		if _, err := os.Stat(filepath.Join(os.Getenv(startsVar), installed)); err != nil {
 			time.Sleep(time.Hour) // it is ended before
@@ -227,6 +233,22 @@ func TestDiscoverAnswers(t *testing.T) {
 				t.Errorf("it was asked for the newest protocol %d times", n)
 			}
 		})
+	}
+}
+
+// A process that has not read the first question yet is not asked the second one: it speaks the newest
+// protocol when it starts late.
+func TestSlowToRead(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what a process has read is known on Linux only")
+	}
+	t.Parallel()
+	source := mcpadapter.Stdio([]string{os.Args[0], "-test.run=^TestLegacyServer$"}, &mcpadapter.StdioOptions{
+		ClientOptions: mcpadapter.ClientOptions{ProbeTimeout: 2 * time.Second},
+		Environment:   map[string]string{mannerVar: "slow-new", startsVar: t.TempDir(), "GORACE": "atexit_sleep_ms=0"},
+	})
+	if got := mcptest.Open(t, source).Peer().Protocol; got != "MCP 2026-07-28" {
+		t.Errorf("the protocol is %s", got)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/consort-go/consort/mcpadapter/internal/debounce"
 )
 
-// news passes on the server's notifications of changes.
+// notifications passes on the server's notifications of changes.
 type notifications struct {
 	tools     *debounce.Debouncer
 	changed   chan struct{} // for Connection.Changed

@@ -5,12 +5,15 @@ package mcpadapter_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
@@ -88,6 +91,32 @@ func TestOAuthRefused(t *testing.T) {
 	}
 	if n := handler.times.Load(); n != 1 {
 		t.Errorf("the person was asked %d times", n)
+	}
+}
+
+// TestRefusalIsNotRepeated: a call that the server refuses (403) is made again only if the server
+// says that the token has too few scopes.
+func TestRefusalIsNotRepeated(t *testing.T) {
+	for challenge, want := range map[string]int{
+		"": 1, `Basic error="insufficient_scope"`: 1, `Bearer error="invalid_request"`: 1, `Bearer error="insufficient_scope`: 1,
+		`Bearer error="insufficient_scope"`: 2, `DPoP error="insufficient_scope"`: 2,
+	} {
+		t.Run(challenge, func(t *testing.T) {
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+				if m.Method == "tools/call" {
+					w.Header().Set("WWW-Authenticate", challenge)
+					w.WriteHeader(http.StatusForbidden)
+				}
+				return m.Method == "tools/call"
+			})
+			write := mcptest.Tool(t, mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{OAuth: new(askedFor)})), "write")
+			if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); mcptest.CodeOf(err) != invoker.Unauthorized {
+				t.Errorf("the call failed with %v, want UNAUTHORIZED", err)
+			}
+			if n := len(s.Received("tools/call")); n != want {
+				t.Errorf("the server received the call %d times, want %d", n, want)
+			}
+		})
 	}
 }
 
@@ -214,6 +243,114 @@ func TestTokenOfTheRequest(t *testing.T) {
 			close(answer)
 			if err := mcptest.Await(t, "the end of the call", failed); err == nil || strings.Contains(err.Error(), "monday") || !strings.Contains(err.Error(), "it had") {
 				t.Errorf("the call failed with %v", err)
+			}
+		})
+	}
+}
+
+// TestLoginEndsDuringACall: the end of a login fails the next call, and the connection ends
+// after the calls that the server works on.
+func TestLoginEndsDuringACall(t *testing.T) {
+	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(protocol, func(t *testing.T) {
+			arrived, answer := make(chan struct{}), make(chan struct{})
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+				if m.Method != "tools/call" {
+					return false
+				}
+				close(arrived)
+				<-answer
+				mcptest.Reply(w, m, `{"content":[{"type":"text","text":"done"}]}`)
+				return true
+			})
+			var ended atomic.Bool
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{
+				ClientOptions: mcpadapter.ClientOptions{Protocol: protocol},
+				Token: func(context.Context) (string, error) {
+					if ended.Load() {
+						return "", ensemble.ErrNeedsLogin
+					}
+					return "token", nil
+				},
+			}))
+			write, result := mcptest.Tool(t, c, "write"), make(chan error, 1)
+			go func() {
+				output, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+				if err == nil && canister.TextOf(output.Content) != "done" {
+					err = fmt.Errorf("the result is %v", output.Content)
+				}
+				result <- err
+			}()
+			mcptest.Await(t, "the call", arrived)
+			ended.Store(true)
+			if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); !errors.Is(err, ensemble.ErrNeedsLogin) || mcptest.CodeOf(err) != invoker.Unauthorized {
+				t.Errorf("a call without a login: %v", err)
+			}
+			if err := c.Err(); err != nil {
+				t.Errorf("the connection was lost during a call: %v", err)
+			}
+			close(answer)
+			if err := mcptest.Await(t, "the result", result); err != nil {
+				t.Errorf("the call under way: %v", err)
+			}
+			mcptest.Await(t, "the loss", c.Lost())
+			if err := c.Err(); !errors.Is(err, ensemble.ErrNeedsLogin) {
+				t.Errorf("the connection was lost because of %v", err)
+			}
+		})
+	}
+}
+
+// The connection stays if there is a login again before the last call of the time before ends.
+func TestLoginComesBackDuringACall(t *testing.T) {
+	for _, protocol := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(protocol, func(t *testing.T) {
+			arrived, answer := make(chan struct{}), make(chan struct{})
+			var calls atomic.Int32
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+				if m.Method != "tools/call" {
+					return false
+				}
+				if calls.Add(1) == 1 {
+					close(arrived)
+					<-answer
+				}
+				mcptest.Reply(w, m, `{"content":[{"type":"text","text":"done"}]}`)
+				return true
+			})
+			var ended atomic.Bool
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{
+				ClientOptions: mcpadapter.ClientOptions{Protocol: protocol},
+				Token: func(context.Context) (string, error) {
+					if ended.Load() {
+						return "", ensemble.ErrNeedsLogin
+					}
+					return "token", nil
+				},
+			}))
+			write, result := mcptest.Tool(t, c, "write"), make(chan error, 1)
+			go func() {
+				output, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`))
+				if err == nil && canister.TextOf(output.Content) != "done" {
+					err = fmt.Errorf("the result is %v", output.Content)
+				}
+				result <- err
+			}()
+			mcptest.Await(t, "the call", arrived)
+			ended.Store(true)
+			if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); !errors.Is(err, ensemble.ErrNeedsLogin) || mcptest.CodeOf(err) != invoker.Unauthorized {
+				t.Errorf("a call without a login: %v", err)
+			}
+			ended.Store(false)
+			if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil {
+				t.Errorf("a call with a login again: %v", err)
+			}
+			close(answer)
+			if err := mcptest.Await(t, "the result", result); err != nil {
+				t.Errorf("the call under way: %v", err)
+			}
+			if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil || c.Err() != nil {
+				t.Errorf("after the call: %v; the connection: %v", err, c.Err())
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/internal/logevent"
@@ -181,8 +182,8 @@ func (o *ClientOptions) withDefaults(server string) ClientOptions {
 	full.Server = cmp.Or(full.Server, server)
 	full.ClientName = cmp.Or(full.ClientName, "consort")
 	full.ClientVersion = cmp.Or(full.ClientVersion, "0")
-	full.Logger = logevent.Logger(full.Logger)
-	full.Logger = full.Logger.With(zap.String("server", full.Server))
+	full.Roots = slices.Clone(full.Roots)
+	full.Logger = logevent.Logger(full.Logger).With(zap.String("server", full.Server))
 	if full.AnswerTimeout <= 0 {
 		full.AnswerTimeout = wire.AnswerTimeout
 	}

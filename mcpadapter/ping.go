@@ -42,12 +42,14 @@ func (c *connection) Ping(ctx context.Context) error {
 // forgotten reports whether an error says that the server no longer knows the session. It does so
 // if it is the answer to a ping, which a server must accept; a call may have been refused for
 // another reason. Such a server should answer 404 (MCP 2025-11-25, basic/transports § Session
-// Management), but many answer 400, as if the request had no session ID.
+// Management), but many answer 400, as if the request had no session ID. If the token has changed,
+// the session may belong to the former user, and a server may answer 403.
 func (i *interceptor) forgotten(err error) bool {
 	over, ok := i.link.(*httpLink)
 	inURL := ok && over.roundTripper.apart // with SSE, the URL for messages has the session
 	var status *statusError
-	return (inURL || i.SessionID() != "") && refusesToTell(err) && errors.As(err, &status) && !status.unauthorized()
+	return (inURL || i.SessionID() != "") && refusesToTell(err) && errors.As(err, &status) &&
+		(!status.unauthorized() || status.status == http.StatusForbidden && status.otherToken)
 }
 
 // checkSession pings the server, which ends the connection if the session is forgotten.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/mcptest"
+	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
 )
 
@@ -130,4 +131,40 @@ func TestForgottenSession(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSessionOfAnotherUser: a server that binds its sessions to users refuses (403) those of the
+// former one after a login as another user. The connection ends, so that the next one is theirs. A
+// token that was renewed ends nothing.
+func TestSessionOfAnotherUser(t *testing.T) {
+	var token atomic.Value
+	token.Store("ada")
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+		if m.Method == "initialize" {
+			w.Header().Set("Mcp-Session-Id", "s1")
+		} else if strings.HasSuffix(r.Header.Get("Authorization"), "bob") {
+			http.Error(w, "session user mismatch", http.StatusForbidden)
+			return true
+		}
+		return false
+	})
+	options := &mcpadapter.HTTPOptions{
+		ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"},
+		Token:         func(context.Context) (string, error) { return token.Load().(string), nil },
+	}
+	pinged, called := mcptest.Open(t, mcpadapter.HTTP(s.URL, options)), mcptest.Open(t, mcpadapter.HTTP(s.URL, options))
+	write := mcptest.Tool(t, called, "write")
+	token.Store("ada, renewed")
+	if err := pinged.(ensemble.Pinger).Ping(mcptest.Within(t)); err != nil || pinged.Err() != nil {
+		t.Errorf("with a token that was renewed: %v, %v", err, pinged.Err())
+	}
+	token.Store("bob")
+	if err := pinged.(ensemble.Pinger).Ping(mcptest.Within(t)); err == nil {
+		t.Error("a ping in the session of another user succeeded")
+	}
+	if _, err := write.Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); mcptest.CodeOf(err) != invoker.Unauthorized {
+		t.Errorf("a call in the session of another user: %v", err)
+	}
+	mcptest.Await(t, "Lost", pinged.Lost())
+	mcptest.Await(t, "Lost", called.Lost())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/internal/questiontext"
+	"github.com/consort-go/consort/mcpadapter/internal/sdkcache"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -43,6 +44,7 @@ func (q *questions) client() *mcp.Client {
 	for _, root := range o.Roots {
 		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
 	}
+	client.AddSendingMiddleware(sdkcache.KeepNewest())
 	client.AddReceivingMiddleware(q.decline)
 	return client
 }

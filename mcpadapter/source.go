@@ -134,7 +134,7 @@ func (s *source) attempt(ctx context.Context, p plan) (*connection, error) {
 	return c, nil
 }
 
-// errSilent is wrapped by the error of an attempt that ended because the server did not
+// errNoAnswer is wrapped by the error of an attempt that ended because the server did not
 // answer the first request in time.
 var errNoAnswer = errors.New("no answer")
 

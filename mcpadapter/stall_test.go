@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/internal/progress"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -180,7 +181,7 @@ func TestReportsFirst(t *testing.T) {
 	c := newConnection(&options, &memoryLink{})
 	defer c.life.end()
 	for range 100 {
-		x := &exchange{progress: newProgressQueue()}
+		x := &exchange{progress: progress.NewQueue()}
 		listening, answered := make(chan struct{}), make(chan struct{})
 		reports := 0
 		call := &invoker.Call{Progress: func(invoker.Progress) {
@@ -192,9 +193,9 @@ func TestReportsFirst(t *testing.T) {
 		x.call = call
 		err := c.requests.request(t.Context(), x, func(context.Context) error {
 			defer time.AfterFunc(time.Millisecond, func() { close(answered) }) // about when the answer is there
-			x.progress.add(invoker.Progress{Done: 1})
+			x.progress.Add(invoker.Progress{Done: 1})
 			<-listening
-			x.progress.add(invoker.Progress{Done: 2})
+			x.progress.Add(invoker.Progress{Done: 2})
 			return nil
 		})
 		if err != nil || reports != 2 {

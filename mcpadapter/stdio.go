@@ -20,7 +20,8 @@ import (
 const CommandConnectTimeout = 30 * time.Second
 
 // Command returns an ensemble with an MCP server that runs as a subprocess, with the
-// default options. It is short for [ensemble.New] with [Stdio].
+// default options except one. It is short for [ensemble.New] with [Stdio] and the
+// ConnectTimeout [CommandConnectTimeout].
 func Command(name, command string, args ...string) *ensemble.Ensemble {
 	source := Stdio(append([]string{command}, args...), &StdioOptions{ClientOptions: ClientOptions{Server: name}})
 	return ensemble.New(name, source, &ensemble.Options{ConnectTimeout: CommandConnectTimeout})

@@ -50,6 +50,7 @@ func (l *stdioLink) lost() <-chan struct{}           { return l.process.Lost() }
 func (l *stdioLink) err() error                      { return l.process.Err() }
 func (l *stdioLink) close(ctx context.Context) error { return l.process.Close(ctx) }
 func (l *stdioLink) kill()                           { l.process.Kill() }
+func (l *stdioLink) unread() (count int, known bool) { return l.process.Unread() }
 
 // Connect implements mcp.Transport. It may be called once.
 func (l *stdioLink) Connect(context.Context) (mcp.Connection, error) {

@@ -58,6 +58,9 @@ func (s *checkedStream) fill() {
 		s.refuse(&tooLargeError{s.of.limit})
 		return
 	}
+	if e.Retry > 0 {
+		e.Retry = max(e.Retry, firstRetry) // the SDK waits as long as the server says
+	}
 	if s.of.agreed() >= wire.Modern { // streams are not resumed: MCP 2026-07-28, basic/transports § Streamable HTTP
 		e.ID, e.Retry = "", 0
 	}

@@ -24,6 +24,7 @@ func TestSources(t *testing.T) {
 			name = "newest"
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			client := mcpadapter.ClientOptions{Protocol: protocol}
 			for _, transport := range transports {
 				t.Run(transport.name, func(t *testing.T) {

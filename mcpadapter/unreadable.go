@@ -3,7 +3,6 @@
 package mcpadapter
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/consort-go/consort/internal/subprocess"
@@ -26,27 +25,11 @@ func (e *unreadableError) Error() string { return e.broken.Error() }
 // not a valid message: an object with an id and no method that is truncated, too deeply
 // nested or violates the rules of JSON-RPC. It returns nil for any other text.
 func unreadableAnswer(text []byte) *jsonrpc.Response {
-	if len(text) == 0 || text[0] != '{' {
-		return nil
-	}
-	outer := outline.Of(text)
-	_, sure := outer["jsonrpc"]
-	_, result := outer["result"]
-	_, failed := outer["error"]
-	if _, request := outer["method"]; request || !sure && !result && !failed {
-		return nil
-	}
-	var raw any
-	if json.Unmarshal(outer["id"], &raw) != nil || raw == nil {
-		return nil
-	}
+	raw, sure := outline.AnswerID(text)
 	id, err := jsonrpc.MakeID(raw)
-	if err != nil {
-		return nil
-	}
 	_, why := jsonrpc.DecodeMessage(text)
-	if why == nil {
-		return nil // cannot happen
+	if raw == nil || err != nil || why == nil {
+		return nil
 	}
 	reason := "an answer is not a JSON-RPC message: " + subprocess.CleanLine(textcut.Bytes(why.Error(), wire.MaxQuoted))
 	return &jsonrpc.Response{ID: id, Error: &unreadableError{&protocolError{reason, true}, sure}}

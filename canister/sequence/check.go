@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sequence has the rules of the sequence of canisters in a history: [Check] reports
-// what breaks them, and [Repair] mends it.
+// Package sequence checks and repairs the order of canisters in a history.
 package sequence
 
 import (
@@ -29,9 +28,9 @@ const (
 	RuleCallID Rule = "call_id"
 	// RuleMessage: Message of the invocation does not name an earlier Assistant.
 	RuleMessage Rule = "message"
-	// RulePlace: the invocation of a model does not directly follow its Assistant and that
-	// message's other invocations, or the invocation with a Parent, the result, intent or wait does not directly
-	// follow the invocations and the other results, intents and waits of its message.
+	// RulePlace: an invocation of the model does not directly follow its Assistant and the
+	// other invocations of that message; or a result, intent, wait, or invocation with a
+	// Parent does not directly follow those.
 	RulePlace Rule = "place"
 	// RuleOrphan: the result, intent or wait names no earlier invocation, or the
 	// answer names no earlier wait.

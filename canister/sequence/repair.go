@@ -68,7 +68,7 @@ const (
 //   - An Invocation without a Result, including an open one at the end of the
 //     history, gets a Result with the code CANCELED, which tells the model that
 //     the call was interrupted and may or may not have taken effect. To carry out
-//     open calls instead, use [Pending] before Repair.
+//     open calls instead, use [canister.Pending] before Repair.
 //   - A canister whose ID is missing or taken gets a new one, derived from the old
 //     ID or from its position; references to it are updated. The same applies to a
 //     CallID within its message. If several canisters share an ID, a reference

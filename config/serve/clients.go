@@ -72,11 +72,12 @@ const (
 	Ask   Action = "ask"   // each call needs an approval
 )
 
-// TLS names files in PEM form. They are read again for each connection.
+// TLS names files in PEM form.
 type TLS struct {
-	// Certificate and Key are those of this server; set both or neither.
+	// Certificate and Key are those of this server; set both or neither. They are read again for each
+	// connection.
 	Certificate, Key values.Value
-	// ClientCA has the root certificates for verifying clients; empty asks for no
+	// ClientCA has the root certificates for verifying clients, which are read once; empty asks for no
 	// certificates.
 	ClientCA values.Value
 }

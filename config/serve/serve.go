@@ -7,11 +7,10 @@ package serve
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/consort-go/consort/config/values"
+	"github.com/consort-go/consort/internal/hostnames"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
 
@@ -30,8 +29,9 @@ type Options struct {
 	// as ensemble.Roster.HealthHandler does. It requires no token. Empty disables it.
 	Health values.Value
 	// HTTP is the address, HOST:PORT, for streamable HTTP. GRPC is the address for gRPC,
-	// which offers the tool service and MCP in the frames of a stream. Token, Clients,
-	// Open, Rate and Burst apply to both.
+	// which offers the tool service and MCP in the frames of a stream. All options apply to
+	// both, except Hosts, Origins, MaxBodies, Stateless and ResourceMetadata, which are for
+	// HTTP only.
 	HTTP, GRPC values.Value
 	// HTTPTLS and GRPCTLS configure TLS for HTTP and GRPC. The zero value disables it. If
 	// ClientCA is set, clients must have a certificate.
@@ -99,7 +99,7 @@ func (s *Options) mayListen(address string, known bool) error {
 	if err != nil {
 		return errors.New(`expected an address such as "127.0.0.1:8080"`)
 	}
-	if ip, err := netip.ParseAddr(host); strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
+	if hostnames.IsThisMachine(host) {
 		return nil
 	}
 	if s.Open || known {

@@ -8,7 +8,9 @@
 //	}, nil)
 //
 // Each call is one message to one conversation. The result has the answer and the
-// identity of the conversation; send it with the next call to continue the
-// conversation. A conversation belongs to the trusted values of the call that began it:
-// a call with other values does not find it.
+// ID of the conversation; send it with the next call to continue the
+// conversation. A conversation belongs to the trusted values of the call that began it, or only to
+// the ones in Options.Identity: a call with other values does not find it. Conversations
+// are in memory unless open sets a Log; an idle one ends after 30 minutes, or Options.Idle.
+// The caller must call [Tool.Close].
 package agenttool

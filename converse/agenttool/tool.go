@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -74,7 +75,7 @@ const description = conversetool.Description +
 
 // New returns a tool that holds conversations made by open. Opts may be nil. The tool
 // takes a message and, to continue a conversation, its ID. It returns that
-// identity, the answer and the [converse.Reason] for which the turn ended. While it
+// ID, the answer and the [converse.Reason] for which the turn ended. While it
 // works it reports progress, with the text of the model as [invoker.Progress].Partial,
 // and at least every 5 seconds that it is at work. A conversation that waits for an
 // answer ([converse.ReasonWaiting]) goes on with a call that has no message. In
@@ -82,10 +83,10 @@ const description = conversetool.Description +
 //
 //   - NOT_FOUND: the conversation does not exist, belongs to another caller, has ended,
 //     or was deleted.
-//   - CONFLICT: the conversation is at work for another call, which is retryable; or
+//   - CONFLICT: the conversation is used by another call, which is retryable; or
 //     another program has gone on with it, in the log, before this call was answered.
-//   - UNAVAILABLE, retryable: all conversations that may be kept, or all of the
-//     identity, are at work, or the model cannot be reached. A conversation that exists
+//   - UNAVAILABLE, retryable: all conversations that may be kept, or all of one user,
+//     are in a turn, or the model cannot be reached. A conversation that exists
 //     is kept.
 //   - CANCELED: the tool was closed.
 //
@@ -97,6 +98,7 @@ func New(open converse.OpenFunc, opts *Options) (*Tool, error) {
 	t := &Tool{open: open}
 	if opts != nil {
 		t.opts = *opts
+		t.opts.Identity = slices.Clone(opts.Identity)
 	}
 	if t.opts.Kept < 0 || t.opts.Each < 0 || t.opts.Idle < 0 {
 		return nil, fmt.Errorf("agenttool: New does not accept negative numbers: Kept %d, Each %d, Idle %v", t.opts.Kept, t.opts.Each, t.opts.Idle)
@@ -200,6 +202,9 @@ func (t *Tool) turn(ctx context.Context, held *session, text string) (converse.T
 	return converse.Turn{}, errors.New("the turn ended without a result")
 }
 
+// stillOpen says how to continue a conversation after a failure.
+const stillOpen = "The conversation %q is still open: call again with it and without a message."
+
 // failed returns the error of a call whose turn failed.
 func (t *Tool) failed(ctx context.Context, held *session, err error) error {
 	var model *converse.ModelError
@@ -221,11 +226,11 @@ func (t *Tool) failed(ctx context.Context, held *session, err error) error {
 		failure.Cause = err
 		return failure
 	case errors.As(err, &model) && model.Retryable:
-		failure := invoker.Failf(invoker.Unavailable, "The assistant's model cannot be reached. The message is stored in the conversation %q, which can continue later.", held.id)
+		failure := invoker.Failf(invoker.Unavailable, "The assistant's model cannot be reached. "+stillOpen, held.id)
 		failure.Cause = err
 		return failure
 	}
-	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: fmt.Sprintf("The assistant failed. Its conversation %q is stored.", held.id), Cause: err}
+	return &invoker.Failure{Code: invoker.ExecutionFailed, Message: fmt.Sprintf("The assistant failed. "+stillOpen, held.id), Cause: err}
 }
 
 // report reports an event of a turn as progress.

@@ -449,9 +449,9 @@ func TestToolFails(t *testing.T) {
 		{"none", func(context.Context, string) (*converse.Conversation, error) { return nil, nil }, invoker.ExecutionFailed, "failed"},
 		{
 			"overloaded", modelThatFails(&converse.ModelError{Message: "hunter2", Retryable: true}), invoker.Unavailable,
-			"The message is stored in the conversation",
+			"is still open: call again with it and without a message.",
 		},
-		{"broken", modelThatFails(fault), invoker.ExecutionFailed, "is stored"},
+		{"broken", modelThatFails(fault), invoker.ExecutionFailed, "is still open: call again with it and without a message."},
 		{"closed", func(ctx context.Context, id string) (*converse.Conversation, error) {
 			talk, _ := (&parrot{}).open(ctx, id)
 			return talk, talk.Close(ctx)

@@ -34,6 +34,7 @@ type answer struct {
 	ran       string // the tool of an MCP server that the server has called by itself
 	container string // the ID of the place where the server runs code
 	began     bool
+	idle      bool // the last event was a ping
 	done      bool
 	fault     bool
 	overflown bool
@@ -55,7 +56,7 @@ type block struct {
 
 // State implements [modelapi.Accumulator].
 func (a *answer) State() modelapi.State {
-	return modelapi.State{Began: len(a.blocks) > a.before || a.stop != "", Whole: a.began, Complete: a.stop != "", Done: a.done, Fault: a.fault, Ran: a.ran}
+	return modelapi.State{Began: len(a.blocks) > a.before || a.stop != "", Whole: a.began, Complete: a.stop != "", Done: a.done, Idle: a.idle, Fault: a.fault, Ran: a.ran}
 }
 
 // Add processes an event, or a whole message; see [modelapi.Accumulator].
@@ -64,6 +65,7 @@ func (a *answer) Add(event string, value gjson.Result) {
 	if kind == "" {
 		kind = event
 	}
+	a.idle = kind == "ping" // API reference, Messages, Streaming
 	switch kind {
 	case "error":
 		a.fault = true
@@ -361,8 +363,11 @@ func (a *answer) finish(calls int) canister.Finish {
 	case "refusal":
 		return canister.FinishRefusal
 	case "tool_use", "end_turn", "stop_sequence", "pause_turn":
-		if calls > 0 {
+		switch {
+		case calls > 0:
 			return canister.FinishInvocations
+		case a.stop == "pause_turn": // for the last time; see maxRounds
+			return canister.FinishLength
 		}
 		return canister.FinishStop
 	}

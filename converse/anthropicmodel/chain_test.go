@@ -177,6 +177,27 @@ func begun(api string, reasoning bool) string {
 	return sse(`{"id":"c","object":"chat.completion.chunk","model":"x","choices":[{"index":0,"delta":{"role":"assistant","content":"Half"}}]}`)
 }
 
+// pinging returns an answer that begins after 40 signs of life, each 40 ms after the other.
+func pinging(api string) openaiserver.Reply {
+	ping, end := ": keep-alive\n\n", begun(api, false)
+	switch api {
+	case "messages":
+		ping += "event: ping\n" + sse(`{"type":"ping"}`)
+		end += sse(`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`) + sse(`{"type":"message_stop"}`)
+	case "responses":
+		ping += sse(`{"type":"keepalive","sequence_number":3}`)
+		end += sse(`{"type":"response.completed","response":{"object":"response","status":"completed","output":[]}}`)
+	default:
+		ping += sse(`{"id":"c","object":"chat.completion.chunk","model":"x","choices":[{"index":0,"delta":{}}]}`)
+		end += sse(`{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`) + sse("[DONE]")
+	}
+	parts := make([]openaiserver.Part, 40)
+	for i := range parts {
+		parts[i] = openaiserver.Part{Data: []byte(ping), Pause: 40 * time.Millisecond}
+	}
+	return openaiserver.Replay{Parts: append(parts, openaiserver.Part{Data: []byte(end)})}
+}
+
 // tooLong is in the words of a server whose code for it is not known.
 const tooLong = "the prompt is too long: 210000 tokens > 200000 maximum"
 
@@ -193,19 +214,21 @@ var troubles = map[string]func(t *testing.T, api string) []trouble{
 	"no response within `response_timeout`": func(*testing.T, string) []trouble {
 		return []trouble{{reply: openaiserver.Failure{Delay: time.Hour}, settings: settings{answering: 50 * time.Millisecond}}}
 	},
-	"the answer breaks off, or is silent for `idle_timeout`, before its first piece": func(*testing.T, string) []trouble {
+	"the answer breaks off, or is silent for `idle_timeout`, before its first piece": func(_ *testing.T, api string) []trouble {
 		return []trouble{
 			{reply: cutOff(openaiserver.EndCut, ": hello\n\n")},
 			{reply: cutOff(openaiserver.EndReset, ": hello\n\n")},
 			{reply: cutOff(openaiserver.EndClean, ": hello\n\n")},
 			{reply: cutOff(openaiserver.EndStall, ": hello\n\n"), settings: settings{silent: 50 * time.Millisecond}},
+			{reply: pinging(api), settings: settings{silent: 50 * time.Millisecond}},
 		}
 	},
 	"the server reports within the answer that it is overloaded, before its first piece": func(_ *testing.T, api string) []trouble {
 		return []trouble{{reply: reported(api, "server_error")}, {reply: reported(api, "rate_limit_exceeded")}}
 	},
 	"status 408, 429, 500 and above, such as 503 and 529": func(*testing.T, string) []trouble {
-		return statuses(408, 429, 500, 502, 503, 504, 529)
+		return append(statuses(408, 429, 500, 502, 503, 504, 529),
+			failures(openaiserver.Failure{Status: 429, Message: "Request too large for m on tokens per min (TPM): Limit 30000, Requested 36741."})...)
 	},
 	"quota or credit is used up: status 402, or `insufficient_quota`": func(_ *testing.T, api string) []trouble {
 		if api == "messages" {
@@ -221,7 +244,7 @@ var troubles = map[string]func(t *testing.T, api string) []trouble{
 	"status 400 or 422: the request is not valid":             func(*testing.T, string) []trouble { return statuses(400, 422) },
 	"status 401 or 403: the key is wrong, or may not be used": func(*testing.T, string) []trouble { return statuses(401, 403) },
 	"status 404: no such model or address":                    func(*testing.T, string) []trouble { return statuses(404) },
-	"status 413, or any status with `context_length_exceeded`: the request is too long": func(*testing.T, string) []trouble {
+	"status 413, or any status but 429 with `context_length_exceeded`: the request is too long": func(*testing.T, string) []trouble {
 		return append(
 			statuses(413),
 			failures(openaiserver.ContextLength(), openaiserver.Failure{Status: 500, Message: tooLong}, openaiserver.Failure{Status: 503, Message: tooLong})...,

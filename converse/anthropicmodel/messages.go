@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/internal/jsontext"
+	"github.com/consort-go/consort/internal/notes"
 )
 
 // messages is one request to Messages.
@@ -30,22 +31,26 @@ type messages struct {
 	paused    []*block
 	rounds    int
 	container string         // the ID of the place where the server has run code
+	forced    bool           // the last request forces a call because it must
 	usage     canister.Usage // of the rounds before
 }
 
 var _ modelapi.API = (*messages)(nil)
 
-// maxRounds limits how often a paused answer is continued.
+// maxRounds limits how often a paused answer is continued. An answer that is still paused
+// then is incomplete.
 const maxRounds = 20
 
 // Encode implements [modelapi.API].
 func (r *messages) Encode() ([]byte, *modelapi.BodyRef, error) {
+	r.transcript.Recall(r.m.server, r.request.History)
+	r.transcript.LeaveOut(r.request.History, r.beforeSummary(), omittedKey)
 	fields, err := r.transcript.Fields(r.request, strconv.FormatBool(r.goesOnWithoutThinking()), r.fields)
 	if err != nil {
 		return nil, nil, fmt.Errorf("anthropicmodel: %w", err)
 	}
 	system, history := leading(r.request.History)
-	writer := &messageWriter{m: r.m, plain: r.transcript.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true, Images: r.transcript.Images()}}
+	writer := &messageWriter{m: r.m, transcript: r.transcript, render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true, Images: r.transcript.Images(), Refused: r.transcript.Refused()}}
 	return r.transcript.Body(history, `{"messages":[`, writer.write, func(dst []byte) []byte {
 		return r.appendTail(dst, writer, system, fields)
 	})
@@ -118,13 +123,14 @@ func (r *messages) toolChoice() any {
 		return extra
 	}
 	choice := map[string]any{"type": "auto"}
+	r.forced = false
 	switch name := o.ToolChoice; {
 	case r.request.NoInvocations:
 		return map[string]any{"type": "none"}
-	case r.request.RequireInvocation && o.Thinking != "" && o.Thinking != "off":
+	case r.request.RequireInvocation && (r.m.unforced.Load() || o.Thinking != "" && o.Thinking != "off"):
 		// the API refuses to force a call while the model thinks
 	case r.request.RequireInvocation:
-		choice["type"] = "any"
+		choice["type"], r.forced = "any", true
 	case name == "none":
 		return map[string]any{"type": "none"}
 	case name == "auto" || name == "any":
@@ -173,18 +179,54 @@ func (r *messages) Read(x *modelapi.Exchange, res *http.Response) (converse.Repl
 	if r.usage != (canister.Usage{}) {
 		answer.usage = &r.usage
 	}
-	return answer.reply(r.m, r.request), nil
+	reply := answer.reply(r.m, r.request)
+	r.transcript.Note(r.m.server, &reply.Message)
+	return reply, nil
 }
 
-// Amend implements [modelapi.API]. After the server has rejected thinking of its own, or a
-// large image, the conversation goes on without it.
+// Amend implements [modelapi.API]. After the server has rejected thinking of its own, an image
+// or a file, the conversation goes on without it. After it has refused to force a call, the
+// model no longer asks for that.
 func (r *messages) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
-	said := strings.ToLower(failed.Message)
-	thinking := failed.Status == http.StatusBadRequest && strings.Contains(said, "signature") && strings.Contains(said, "thinking")
-	if !(thinking && r.transcript.Forget()) && !r.transcript.Shrink(failed) {
+	switch {
+	case rejectsThinking(failed) && r.transcript.Forget(r.request.History):
+	case r.forced && modelapi.RefusesForce(failed):
+		r.m.unforced.Store(true)
+	case r.transcript.Shrink(failed), r.transcript.Omit(failed, x.Sent()):
+	default:
 		return false
 	}
 	return x.Emit(converse.Retry{Attempt: x.Attempts(), Err: failed})
+}
+
+// rejectsThinking reports whether the server has rejected thinking of its own. Models with
+// preserved thinking reject it if the system prompt, the tools or a message before it have
+// changed since, and with it all later thinking. Without the first blocks of thinking, the
+// others stay valid (platform.claude.com, Preserved thinking).
+func rejectsThinking(failed *converse.ModelError) bool {
+	said := strings.ToLower(failed.Message)
+	return failed.Status == http.StatusBadRequest && strings.Contains(said, "thinking") &&
+		(strings.Contains(said, "signature") || strings.Contains(said, "cannot be modified"))
+}
+
+// beforeSummary returns how many canisters of the history the model wrote, or received, before
+// the summary at its beginning. Their thinking belongs to a conversation without it. Models
+// that think with a budget do not check that, and go on with calls only if they see it.
+func (r *messages) beforeSummary() int {
+	history := r.request.History
+	at := slices.IndexFunc(history, func(c canister.Canister) bool {
+		document, ok := c.(canister.Document)
+		return ok && document.Metadata[notes.CompactionKey] != nil
+	})
+	if at < 0 || r.m.opts.hasBudget() {
+		return 0
+	}
+	for i, c := range history {
+		if answer, ok := c.(canister.Assistant); ok && answer.Time.After(history[at].Header().Time) {
+			return i
+		}
+	}
+	return len(history)
 }
 
 // fields returns the members of the request after its messages and system prompt, except
@@ -261,8 +303,8 @@ func (r *messages) thinking(o *Options, limit int64) map[string]any {
 	switch o.Thinking {
 	case "":
 		return nil
-	case "adaptive":
-		return map[string]any{"type": "adaptive"}
+	case "adaptive", "between_tools":
+		return map[string]any{"type": o.Thinking}
 	case "off":
 		return map[string]any{"type": "disabled"}
 	}
@@ -279,7 +321,7 @@ func (r *messages) thinking(o *Options, limit int64) map[string]any {
 // goesOnWithoutThinking reports whether the model thinks with a budget, and its last message
 // has calls, or is paused, and does not begin with thinking that the server would see again.
 func (r *messages) goesOnWithoutThinking() bool {
-	if thinking := r.m.opts.Thinking; thinking == "" || thinking == "adaptive" || thinking == "off" {
+	if !r.m.opts.hasBudget() {
 		return false
 	}
 	if len(r.paused) > 0 {
@@ -294,9 +336,14 @@ func (r *messages) goesOnWithoutThinking() bool {
 			return false
 		}
 		items := r.m.server.KeptItems(group, contentKey, r.m.name, "tool_use")
-		return r.transcript.IsPlain() || len(items) == 0 || !isThinking(items[0].Type)
+		return r.transcript.LeavesOut(group.Message) || len(items) == 0 || !isThinking(items[0].Type)
 	}
 	return false
+}
+
+// hasBudget reports whether the model thinks with a budget of tokens, as older models do.
+func (o *Options) hasBudget() bool {
+	return !slices.Contains([]string{"", "adaptive", "between_tools", "off"}, o.Thinking)
 }
 
 // isThinking reports whether a block is thinking.
@@ -307,11 +354,11 @@ func (o *Options) checkThinking(add func(option, format string, args ...any)) {
 	switch o.Thinking {
 	case "", "off":
 		return
-	case "adaptive":
+	case "adaptive", "between_tools":
 	default:
 		budget, err := strconv.Atoi(o.Thinking)
 		if err != nil || budget < minThinking || budget >= o.MaxTokens {
-			add("Thinking", "the option Thinking is %q; it must be adaptive, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
+			add("Thinking", "the option Thinking is %q; it must be adaptive, between_tools, off, or a number of tokens from %d to less than MaxTokens (%d)", o.Thinking, minThinking, o.MaxTokens)
 		}
 	}
 	if o.Temperature != nil && *o.Temperature != 1 {

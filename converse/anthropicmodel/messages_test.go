@@ -220,6 +220,18 @@ func TestPausedTurns(t *testing.T) {
 	}
 }
 
+// TestPausedWithoutEnd: an answer that the server pauses again and again is not complete.
+func TestPausedWithoutEnd(t *testing.T) {
+	paused := openaiserver.Recording([]byte(`{"type":"message","role":"assistant","model":"m","stop_reason":"pause_turn","content":[` +
+		`{"type":"text","text":"Wait."}],"usage":{"input_tokens":1,"output_tokens":1}}`))
+	server, base := start(t, openaiserver.Script{Repeat: true, Steps: []openaiserver.Step{{Reply: paused}}}, &openaiserver.Options{Trust: true})
+	model := newModel(t, "m", base, anthropicmodel.Options{NoStream: true})
+	_, reply, err := run(t.Context(), model, request(user("u", "Weather?")))
+	if err != nil || reply.Message.Finish != canister.FinishLength || len(server.Requests()) != 21 {
+		t.Errorf("%v, %q after %d requests", err, reply.Message.Finish, len(server.Requests()))
+	}
+}
+
 // TestPartsOfPausedTurns: a paused answer is continued although the server does not end its
 // response, and a later part that breaks off before its first piece is requested again.
 func TestPartsOfPausedTurns(t *testing.T) {

@@ -28,7 +28,12 @@
 //
 // Thinking and its signature, and what tools of the server did, are stored in the metadata
 // of the Assistant as anthropicmodel.content, together with the host and the model, and
-// sent back only to these.
+// sent back only to these. Models with preserved thinking refuse thinking if something before it
+// has changed: thinking from before a summary is not sent, and after a refusal none of the
+// thinking so far. The metadata of the next answer then have
+// anthropicmodel.thinking_omitted, so that the model of another process does not send it either. In
+// the same way, anthropicmodel.media_refused has the SHA-256 of images and files that the server
+// has refused.
 //
 // The same history and tools always produce the same bytes, and a longer history begins
 // with the bytes of a shorter one: the prompt is cached with one cache_control for the whole
@@ -43,6 +48,7 @@
 package anthropicmodel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,6 +59,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"sync/atomic"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -77,6 +84,9 @@ type Model struct {
 	api    modelapi.Model
 	tools  *modelapi.Tools
 	limits modelapi.Limits
+	// unforced is set when the server has said that the model cannot be forced to call a
+	// tool.
+	unforced atomic.Bool
 }
 
 // poster sends a request: the Post method of the SDK's client. A field of the client's type
@@ -114,10 +124,7 @@ func New(name string, options *Options) (*Model, error) {
 		MaxRetries: opts.MaxRetries, ResponseTimeout: opts.ResponseTimeout, IdleTimeout: opts.IdleTimeout,
 		MaxEventBytes: opts.MaxEventBytes, MaxAnswerBytes: opts.MaxAnswerBytes, TraceHeaders: opts.TraceHeaders,
 	}).WithDefaults()
-	provider := opts.Provider
-	if provider == "" {
-		provider = "anthropic"
-	}
+	provider := cmp.Or(opts.Provider, "anthropic")
 	m.api = modelapi.Model{Server: m.server, NewRequest: m.newRequest, Info: telemetry.ModelInfo{
 		Provider: provider, Name: name, Address: base.Hostname(), Port: modelapi.PortOf(base), Whole: opts.NoStream,
 		JSON: len(opts.OutputSchema) > 0, MaxTokens: int64(opts.MaxTokens), Temperature: opts.Temperature, TopP: opts.TopP, Stop: opts.Stop,

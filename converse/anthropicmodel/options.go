@@ -5,6 +5,7 @@ package anthropicmodel
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -59,7 +60,9 @@ type Options struct {
 	// ParallelToolCalls allows or forbids several calls in one answer; nil allows them.
 	ParallelToolCalls *bool
 	// Thinking is "adaptive", "off", or a budget of at least 1024 tokens, written as a number
-	// such as "8192", for models that require one. Empty means the model's default.
+	// such as "8192", for models that require one. "between_tools" is for models that do not
+	// take "off", such as Claude Sonnet 5.5: they think only between calls. Empty means the
+	// model's default.
 	Thinking string
 	// Effort is "low", "medium", "high", "xhigh" or "max". Empty means the model's default.
 	Effort string
@@ -90,7 +93,8 @@ type Options struct {
 	// doubling up to 8 seconds, and randomly up to a quarter shorter.
 	MaxRetries int
 	// ResponseTimeout limits the wait for the response header, and IdleTimeout the wait for
-	// more of the body; default 10 and 5 minutes. A negative value means no limit.
+	// more of the body; default 10 and 5 minutes. For twelve times IdleTimeout the server
+	// may send nothing but pings. A negative value means no limit.
 	ResponseTimeout, IdleTimeout time.Duration
 	// MaxEventBytes limits one event of a stream, and MaxAnswerBytes a whole response;
 	// default 8 MiB and 64 MiB.
@@ -138,6 +142,7 @@ func settle(name string, o Options) (Options, *url.URL, error) {
 	if o.ExtraBody, err = modelapi.PlainBody(o.ExtraBody); err != nil {
 		return o, nil, err
 	}
+	o.Headers, o.Stop, o.RequestOptions = maps.Clone(o.Headers), slices.Clone(o.Stop), slices.Clone(o.RequestOptions)
 	if o.APIKey == "" && len(o.RequestOptions) == 0 && base.Scheme == "https" && strings.EqualFold(base.Hostname(), "api.anthropic.com") {
 		o.APIKey = os.Getenv(keyName)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -21,13 +22,17 @@ import (
 // contentKey is the member of a message's metadata with the blocks of an answer.
 const contentKey = "anthropicmodel.content"
 
+// omittedKey is the member of a message's metadata that says that the request for the answer
+// left out the thinking of all answers before it, because the server had rejected that.
+const omittedKey = "anthropicmodel.thinking_omitted"
+
 // messageWriter writes canisters as messages of the API. The output depends only on the
 // canisters and the model's options.
 type messageWriter struct {
-	m      *Model
-	render modelapi.Renderer
-	plain  bool // leave out what the server has rejected of its own
-	dst    []byte
+	m          *Model
+	transcript *modelapi.Transcript // knows the answers whose thinking is left out
+	render     modelapi.Renderer
+	dst        []byte
 }
 
 // write appends the messages of the rest of a history.
@@ -140,14 +145,14 @@ func (w *messageWriter) group(g *modelapi.Group) {
 	w.end()
 }
 
-// replay writes the blocks of an answer as the server sent them, in their order. It returns
-// false, and writes nothing, if they came from another server or model, or no longer match
-// the canisters.
+// replay writes the blocks of an answer as the server sent them, in their order, perhaps
+// without thinking. It returns false, and writes nothing, if they came from another server or
+// model, or no longer match the canisters.
 func (w *messageWriter) replay(g *modelapi.Group) bool {
-	if w.plain {
-		return false
-	}
 	items := w.m.server.KeptItems(g, contentKey, w.m.name, "tool_use")
+	if w.transcript.LeavesOut(g.Message) {
+		items = slices.DeleteFunc(items, func(item modelapi.Item) bool { return isThinking(item.Type) })
+	}
 	for len(items) > 0 && strings.HasSuffix(items[len(items)-1].Type, "thinking") {
 		items = items[:len(items)-1] // the server refuses a message that ends with it
 	}

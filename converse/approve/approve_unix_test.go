@@ -138,6 +138,7 @@ func wants(t *testing.T, outcome <-chan asked, want converse.Decision) {
 }
 
 func TestOnTerminal(t *testing.T) {
+	t.Parallel()
 	no := converse.Deny("The person said no.")
 	for answer, want := range map[string]converse.Decision{
 		"y\r": converse.Allow(), "YES\r": converse.Allow(), "\r": no, "n\r": no, "No\r": no, "\x04": no,
@@ -163,6 +164,7 @@ func TestOnTerminal(t *testing.T) {
 
 // A question that does not fit the screen is allowed after its last part only.
 func TestALongQuestion(t *testing.T) {
+	t.Parallel()
 	long := `{"text":"` + strings.Repeat("word ", 400) + `end"}`
 	for _, test := range []struct {
 		answers []string
@@ -217,6 +219,7 @@ func TestTypedAhead(t *testing.T) {
 
 // The questions of one message come one after another.
 func TestOneQuestionAtATime(t *testing.T) {
+	t.Parallel()
 	x := newWindow(t)
 	f := approve.OnTerminal(x.inner, x.inner)
 	first, second := ask(t.Context(), f, removal(`{"n":1}`)), ask(t.Context(), f, removal(`{"n":2}`))

@@ -75,8 +75,8 @@ func (m Money) String() string {
 // Price is the price of a model per million tokens.
 type Price struct {
 	Input        Money
-	Cached       Money // of input that the server read from its cache; 0 means the price of Input
-	CacheWritten Money // of input that the server wrote to its cache; 0 means the price of Input
+	Cached       Money // of input that the server read from its cache; 0 means the price of Input, negative nothing
+	CacheWritten Money // of input that the server wrote to its cache; 0 means the price of Input, negative nothing
 	Output       Money
 }
 
@@ -96,10 +96,10 @@ func (p Price) Cost(usage canister.Usage) Money {
 
 // orInput returns a price of cached input, which is the price of Input if it is not set.
 func (p Price) orInput(cached Money) Money {
-	if cached <= 0 {
+	if cached == 0 {
 		return p.Input
 	}
-	return cached
+	return max(cached, 0)
 }
 
 // most returns the maximum price of a request with that many tokens, cached or not.

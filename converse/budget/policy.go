@@ -64,7 +64,7 @@ func (p *Policy) Check(model string) error {
 		return fmt.Errorf("budget: Answer is %d and Step %v; neither may be negative or more than %d", p.Answer, p.Step, int64(MaxAmount))
 	}
 	for name, price := range p.Prices {
-		for _, part := range []Money{price.Input, price.Cached, price.CacheWritten, price.Output} {
+		for _, part := range []Money{price.Input, max(price.Cached, 0), max(price.CacheWritten, 0), price.Output} {
 			if part < 0 || part > MaxAmount {
 				return fmt.Errorf("budget: the model %q has a price of %v; it must be from 0 to %v", name, part, Money(MaxAmount))
 			}

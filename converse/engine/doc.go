@@ -7,16 +7,16 @@
 // and decisions to the log first and then makes sure that the conversation is
 // continued:
 //
-//	engine, err := engine.NewLocal(store, open, nil)
+//	local, err := engine.NewLocal(store, open, nil)
 //	if err != nil {
 //		return err
 //	}
-//	defer engine.Close(ctx)
-//	err = engine.Send(ctx, "talk-1", canister.User{
+//	defer local.Close(ctx)
+//	err = local.Send(ctx, "talk-1", canister.User{
 //		Head:    canister.Head{ID: "m-1"},
 //		Content: canister.Texts("What should I wear in Oslo?"),
 //	})
-//	for event, err := range engine.Watch(ctx, "talk-1", 0) {
+//	for event, err := range local.Watch(ctx, "talk-1", 0) {
 //		...
 //	}
 //
@@ -32,7 +32,7 @@
 // it starts. A caller that does not know whether a Send or an Answer arrived can repeat
 // it with the same ID; the second call does nothing.
 //
-// # A message for a conversation at work
+// # A message during a turn
 //
 // A message may not stand between an invocation and its result. So Send waits until the
 // current turn is over. Messages enter in order of arrival, each after the turn before

@@ -19,7 +19,7 @@ var ErrClosed = errors.New("engine: the engine is closed")
 var ErrWaiting = errors.New("engine: the conversation waits for an answer")
 
 // ErrBusy is in the chain of the error of [Post] if the conversation has calls under
-// way, so that no message can enter.
+// way, so that no message can enter, and in the error of Send if no turn can complete them.
 var ErrBusy = errors.New("engine: the conversation has calls without a result")
 
 // ErrKept is in the chain of an error of Send, Answer or Cancel if the message, answer
@@ -43,7 +43,8 @@ type Engine interface {
 	//
 	// While a turn is running Send waits, for as long as ctx lasts, and messages enter
 	// in the order of the calls to this engine. If the conversation waits for an
-	// answer, the error is [ErrWaiting].
+	// answer, the error is [ErrWaiting]. If its calls lack results because the turn has
+	// failed for good, also when Send made it try again, the error is [ErrBusy].
 	Send(ctx context.Context, conversation string, message canister.User) error
 	// Answer answers a wait of the conversation, as [waits.Answer] does, with the
 	// same errors, and makes sure that the conversation continues.

@@ -10,6 +10,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/appending"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/invoker"
 )
@@ -34,7 +35,7 @@ func Interrupt(ctx context.Context, log history.Log, conversation string, now ti
 		if ending == nil {
 			return nil
 		}
-		if err := log.Append(ctx, conversation, start+len(canisters), ending...); !isConflict(err) {
+		if err := appending.Append(ctx, log, conversation, start+len(canisters), ending...); !isConflict(err) {
 			return err
 		}
 	}

@@ -45,11 +45,13 @@ type Local struct {
 var _ Engine = (*Local)(nil)
 
 // NewLocal starts an engine for the conversations of a store. It searches the store for
-// unfinished work and resumes it. The engine calls open to create the conversation for
-// each turn and closes it after the turn: its Options must have the store, or a wrapper
-// of it, as Log, and its ID as ID. The trusted values of Options.Values are in
+// unfinished work and resumes it. A fork in the middle of a turn that has no canister of its
+// own is resumed only by Send, for instance of its last message; if the engine ends before the
+// fork has one, it is resumed by the next Send. The engine calls open to create the
+// conversation for each turn and closes it after the turn: its Options must have the store,
+// or a wrapper of it, as Log, and its ID as ID. The trusted values of Options.Values are in
 // the context that open gets, and in the context of the turn. A tool call that an
-// earlier process may have made is treated as the conversation's Doubt says.
+// earlier process may have made is treated as the conversation's Options.AskDoubt says.
 //
 // The caller still owns the store and must close it after the engine. Opts may be nil.
 func NewLocal(store history.Store, open converse.OpenFunc, opts *Options) (*Local, error) {
@@ -64,7 +66,7 @@ func NewLocal(store history.Store, open converse.OpenFunc, opts *Options) (*Loca
 	l.scheduler = newScheduler(all.Work, l.turn)
 	l.watch = Watcher{Log: store, Stream: all.Stream, Poll: all.Poll, Next: l.next, Failed: l.failures.last}
 	l.lifetime, l.stop = context.WithCancel(context.Background())
-	l.ended.Go(func() { l.checks.run(l.lifetime, l.scheduler.schedule) })
+	l.ended.Go(func() { l.checks.run(l.lifetime, l.scheduler.scheduleAgain) })
 	l.ended.Go(l.search)
 	return l, nil
 }
@@ -88,19 +90,22 @@ func (l *Local) Send(ctx context.Context, conversation string, message canister.
 			return err
 		}
 		// No turn is running here, and calls are open nevertheless: they are made now,
-		// unless another process makes them.
-		if n > 0 {
+		// unless another process makes them, or at the retry of the turn that has failed.
+		ended, failed := l.failures.last(conversation)
+		switch {
+		case n == 0:
+			t.tries, failed = tries{}, false
+		case failed && ended.Again.IsZero():
+			l.scheduler.release(t, false)
+			return fmt.Errorf("%w, because the turn has failed (%s); nothing was sent", err, ended.Error)
+		default:
 			if waited := wait(ctx, l.lifetime, min(l.opts.pause(n-1), time.Second)); waited != nil {
 				l.scheduler.release(t, false)
 				return fmt.Errorf("%w (%w)", waited, err)
 			}
 		}
-		if err := l.scheduler.runThenAcquire(ctx, t); err != nil {
+		if err := l.scheduler.runThenAcquire(ctx, t, !failed); err != nil {
 			return l.sendError(conversation, err)
-		}
-		if ended, failed := l.failures.last(conversation); failed && ended.Again.IsZero() {
-			l.scheduler.release(t, false)
-			return fmt.Errorf("%w, because the turn has failed (%s); nothing was sent", err, ended.Error)
 		}
 	}
 }
@@ -152,7 +157,7 @@ func (l *Local) Answer(ctx context.Context, conversation string, answer canister
 	}
 	err := waits.Answer(ctx, l.store, conversation, answer, time.Now())
 	if !errors.Is(err, waits.ErrNotOpen) { // an append that returned an error can have taken effect
-		l.scheduler.logGrown(conversation)
+		l.scheduler.scheduleAgain(conversation, tries{})
 	}
 	return err
 }

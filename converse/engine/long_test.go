@@ -164,6 +164,23 @@ func TestWatchFromAnyPlace(t *testing.T) {
 	})
 }
 
+// A Watch from an early position yields its first event before it has read the rest.
+func TestWatchFromTheBeginningReadsLittleAtATime(t *testing.T) {
+	for _, after := range []int{0, 10} {
+		store := summarised(t, 5000)
+		watcher := engine.Watcher{Log: store}
+		for event, err := range watcher.Watch(t.Context(), "talk", after) {
+			if added, is := event.(engine.Added); err != nil || !is || added.Position != after+1 {
+				t.Fatalf("the first event is %+v: %v", event, err)
+			}
+			break
+		}
+		if read := store.read.Load(); read > 100 {
+			t.Errorf("a Watch from %d has read %d canisters before its first event", after, read)
+		}
+	}
+}
+
 // A repeated message is found even if it is followed by one that was created long before
 // and arrived late, or by one without a time, wherever a read of the end of the log
 // begins.

@@ -45,9 +45,10 @@ type Options struct {
 	// in use by another process, because it has running calls that this process has not
 	// begun, is taken over when it has not changed for this long. It should be longer
 	// than a call takes. The store is searched at the same interval for work that other
-	// processes have left. The default 0 means that there is no other process:
-	// unfinished work is resumed as soon as the engine starts. Whatever the value, an
-	// effect that must not happen twice does not; but if a call is taken over from a
+	// processes have left. When the engine starts, it also takes up each conversation that
+	// only waits, or whose last canister is an answer. The default 0 means that there is no other process:
+	// unfinished work is resumed as soon as the engine starts. Calls that must not be
+	// repeated are not repeated, whatever the value; but if a call is taken over from a
 	// process that is still alive, the model is told that the outcome is unknown.
 	Others time.Duration
 	// Values returns the trusted values of a conversation, for open and for its tools.

@@ -13,7 +13,9 @@ import (
 	"github.com/consort-go/consort/converse/conversetest"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/runcode"
+	"github.com/consort-go/consort/invoker"
 )
 
 // A call that another process begins while a turn is opened is left alone.
@@ -85,6 +87,96 @@ func TestApprovalOfACallOfAProgram(t *testing.T) {
 		}
 		if synctest.Wait(); calls != 1 || script.Err() != nil {
 			t.Errorf("the call was made %d times after the answer; %v", calls, script.Err())
+		}
+	})
+}
+
+// The deadline of a wait that another process has left holds however young the wait is, and so does an
+// answer that was given while no process was there.
+func TestYoungWaitsAtTheStart(t *testing.T) {
+	for name, answer := range map[string][]canister.Canister{
+		"a wait":    nil,
+		"an answer": {canister.Answer{Head: canister.Head{ID: "n"}, Wait: "w", Verdict: canister.VerdictCancel}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, now := history.NewMemory(), time.Now()
+				for i := range answer {
+					answer[i] = canister.WithHead(answer[i], canister.Head{ID: "n", Time: now})
+				}
+				wait := canister.Wait{Head: canister.Head{ID: "w", Time: now}, For: canister.WaitTimer, Conversation: "talk", Deadline: now.Add(time.Minute)}
+				if err := store.Append(t.Context(), "talk", 0, append([]canister.Canister{said("m1", "hello"), wait}, answer...)...); err != nil {
+					t.Fatal(err)
+				}
+				start(t, store, opens(model(echo), store, converse.Options{}), &engine.Options{Others: 11 * time.Minute})
+				if time.Sleep(2 * time.Minute); read(t, store, "talk")[len(read(t, store, "talk"))-1].Kind() != canister.KindAssistant {
+					t.Errorf("the conversation has %d canisters, and no answer of the model", len(read(t, store, "talk")))
+				}
+			})
+		})
+	}
+}
+
+// A message that another process appends while a turn is opened is answered with the trusted values of its
+// author.
+func TestValuesOfTheLastMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		user := invoker.NewTrusted[string]("user")
+		values := func(ctx context.Context, info history.Info) ([]invoker.Value, error) {
+			list := read(t, store, info.ID)
+			author := canister.TextOf(list[len(list)-1].(canister.User).Content)
+			if author == "ada" {
+				if err := engine.Post(ctx, store, nil, info.ID, said("m2", "bob"), time.Now()); err != nil {
+					return nil, err
+				}
+			}
+			return []invoker.Value{user.Value(author)}, nil
+		}
+		local := start(t, store, opens(model(func(ctx context.Context, _ []canister.Canister) (string, error) {
+			name, _ := user.From(ctx)
+			return "you are " + name, nil
+		}), store, converse.Options{}), &engine.Options{Values: values})
+		send(t, local, "talk", "m1", "ada")
+		time.Sleep(time.Minute)
+		list := read(t, store, "talk")
+		answer, is := list[len(list)-1].(canister.Assistant)
+		if !is || canister.TextOf(answer.Content) != "you are bob" || len(list) != 3 {
+			t.Errorf("%d canisters, the last is %+v", len(list), list[len(list)-1])
+		}
+	})
+}
+
+// A call that the parent of a fork may be making is not one of the fork's, which goes on at once.
+func TestForkDuringACallOfItsParent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, now := history.NewMemory(), time.Now()
+		list := []canister.Canister{said("m1", "call local__tool"), canister.Assistant{Head: canister.Head{ID: "a"}}}
+		var intents []canister.Canister
+		for _, id := range []string{"i1", "i2"} {
+			list = append(list, canister.Invocation{Head: canister.Head{ID: id}, Message: "a", CallID: id, Name: "local__tool", Arguments: "{}"})
+			intents = append(intents, canister.Intent{Head: canister.Head{ID: "t" + id, Time: now}, Invocation: id, Attempt: 1, Key: calls.Key("talk", id)})
+		}
+		list = append(list, intents...)
+		list = append(list, canister.Result{Head: canister.Head{ID: "r1", Time: now}, Invocation: "i1", Content: canister.Texts("did it")})
+		if err := store.Append(t.Context(), "talk", 0, list...); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Fork(t.Context(), "talk", len(list), "fork"); err != nil {
+			t.Fatal(err)
+		}
+		roster := tools(t, func(context.Context) (string, error) { return "did it", nil })
+		local := start(t, store, withTool(roster, store), &engine.Options{Others: time.Hour})
+		send(t, local, "talk", "m1", "call local__tool")
+		send(t, local, "fork", "m1", "call local__tool")
+		if ended := waitFor(t, local, "fork", "m1"); ended.Reason != converse.ReasonAnswered || !time.Now().Equal(now) {
+			t.Errorf("the fork ended after %v with %+v", time.Since(now), ended)
+		}
+		if time.Sleep(59 * time.Minute); len(read(t, store, "talk")) != len(list) {
+			t.Error("the parent has gone on while another process may be making its call")
+		}
+		if time.Sleep(2 * time.Minute); len(read(t, store, "talk")) == len(list) {
+			t.Error("the parent has not gone on")
 		}
 	})
 }

@@ -18,15 +18,22 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
+// withOpenCall returns a store with the conversation "talk", which ends with a call without a result.
+func withOpenCall(t *testing.T) *history.Memory {
+	t.Helper()
+	store := history.NewMemory()
+	if err := store.Append(t.Context(), "talk", 0, said("m", "x"), canister.Assistant{Head: canister.Head{ID: "a"}, Finish: canister.FinishInvocations},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "local__pay", Arguments: "{}"}); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
 // TestSendToATurnThatFails: a message to a conversation whose calls cannot be completed, because its
 // turn panics, is refused with what failed, and does not try again and again.
 func TestSendToATurnThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := history.NewMemory()
-		if err := store.Append(t.Context(), "talk", 0, said("m", "x"), canister.Assistant{Head: canister.Head{ID: "a"}, Finish: canister.FinishInvocations},
-			canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "local__pay", Arguments: "{}"}); err != nil {
-			t.Fatal(err)
-		}
+		store := withOpenCall(t)
 		var opened atomic.Int32
 		local := start(t, store, func(context.Context, string) (*converse.Conversation, error) {
 			opened.Add(1)
@@ -38,6 +45,37 @@ func TestSendToATurnThatFails(t *testing.T) {
 		err := local.Send(ctx, "talk", said("m2", "y"))
 		if !errors.Is(err, engine.ErrBusy) || !strings.Contains(err.Error(), "panicked") || strings.Contains(err.Error(), "orchid") || opened.Load() > 2 {
 			t.Errorf("after %d attempts: %v", opened.Load(), err)
+		}
+	})
+}
+
+// TestSendToATurnThatKeepsFailing: a message to a conversation whose calls cannot be completed, because its
+// turn fails each time, is refused after the retries, and does not prevent that the turn is cancelled.
+func TestSendToATurnThatKeepsFailing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := withOpenCall(t)
+		var opened atomic.Int32
+		local := start(t, store, func(context.Context, string) (*converse.Conversation, error) {
+			opened.Add(1)
+			return nil, errors.New("the secrets cannot be had")
+		}, nil)
+		synctest.Wait()
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		err := local.Send(ctx, "talk", said("m2", "y"))
+		if took := time.Since(began); !errors.Is(err, engine.ErrBusy) || took < 31*time.Second || took > 35*time.Second || opened.Load() != 1+6 {
+			t.Errorf("after %v and %d attempts: %v", took, opened.Load(), err)
+		}
+		ends := make(chan error)
+		go func() { ends <- local.Send(ctx, "talk", said("m3", "z")) }()
+		time.Sleep(10 * time.Second) // the fourth retry is 8 seconds after the third one
+		began = time.Now()
+		if err := local.Cancel(ctx, "talk"); err != nil || time.Since(began) > time.Second {
+			t.Errorf("Cancel took %v: %v", time.Since(began), err)
+		}
+		if err := <-ends; err != nil {
+			t.Errorf("after the cancellation: %v", err)
 		}
 	})
 }

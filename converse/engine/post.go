@@ -13,7 +13,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/converse/internal/programerror"
+	"github.com/consort-go/consort/converse/internal/appending"
+	"github.com/consort-go/consort/converse/internal/opening"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/sender"
 	"github.com/consort-go/consort/invoker"
@@ -70,7 +71,7 @@ func Post(ctx context.Context, log history.Log, open converse.OpenFunc, conversa
 			return fmt.Errorf("engine: the conversation %q is empty or was deleted: %w", conversation, history.ErrNotFound)
 		}
 		if len(canisters) > 0 || open == nil {
-			if err = log.Append(ctx, conversation, start+len(canisters), message); !isConflict(err) {
+			if err = appending.Append(ctx, log, conversation, start+len(canisters), message); !isConflict(err) {
 				return err
 			}
 			continue
@@ -113,27 +114,11 @@ func begun(ctx context.Context, log history.Log, conversation string) bool {
 // begin creates a conversation and appends its instructions, if it has any, and the
 // message.
 func begin(ctx context.Context, open converse.OpenFunc, conversation string, message canister.User) error {
-	conv, err := opened(ctx, open, conversation)
+	conv, err := opening.Open(ctx, open, conversation)
 	if err != nil {
 		return err
 	}
 	return errors.Join(conv.Add(ctx, message), conv.Close(context.WithoutCancel(ctx)))
-}
-
-// opened calls open and checks that it returned the conversation with this ID.
-func opened(ctx context.Context, open converse.OpenFunc, id string) (*converse.Conversation, error) {
-	conv, err := open(ctx, id)
-	if err != nil {
-		return nil, &programerror.Error{What: "engine: the conversation cannot be opened", Cause: err}
-	}
-	if conv != nil && conv.ID() == id {
-		return conv, nil
-	}
-	err = fmt.Errorf("engine: the conversation that was opened is not %q: set Options.ID of the conversation", id)
-	if conv != nil {
-		err = errors.Join(err, conv.Close(context.WithoutCancel(ctx)))
-	}
-	return nil, err
 }
 
 // LastTurn returns the end of a conversation: at least its whole last turn and

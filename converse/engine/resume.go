@@ -7,8 +7,10 @@ import (
 	"maps"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/forked"
 	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
 )
@@ -46,9 +48,10 @@ func (l *Local) search() {
 	}
 }
 
-// scheduleMatches schedules the conversations that match a filter. It reports whether the store
-// could not be searched, and whether single conversations could not be read but perhaps can be
-// later. seen has the times of the changes for which conversations were scheduled before: each is
+// scheduleMatches schedules the conversations that match a filter, except forks that have not
+// begun. At first, without Since, it also schedules conversations that wait or have an answer as
+// their last canister, whenever they changed: another process rarely asks a model for them. It reports whether the store could not be searched, and whether
+// single conversations could not be read but perhaps can be later. seen has the times of the changes for which conversations were scheduled before: each is
 // scheduled once, and without other processes once whatever changes later. It drops conversations
 // that cannot match again.
 func (l *Local) scheduleMatches(filter history.Filter, seen map[string]time.Time) (isAway, isUnread bool) {
@@ -59,8 +62,16 @@ func (l *Local) scheduleMatches(filter history.Filter, seen map[string]time.Time
 		}
 	}()
 	maps.DeleteFunc(seen, func(_ string, changed time.Time) bool { return changed.Before(filter.Since) })
-	for info, err := range l.store.List(l.lifetime, filter) {
+	listed := filter
+	if filter.Since.IsZero() {
+		listed.Until = time.Time{}
+	}
+	for info, err := range l.store.List(l.lifetime, listed) {
 		if err == nil {
+			isYoung := !filter.Until.IsZero() && !info.Changed.Before(filter.Until)
+			if forked.IsUntouched(info) || isYoung && info.Last != canister.KindWait && info.Last != canister.KindAnswer {
+				continue
+			}
 			if changed, ok := seen[info.ID]; !ok || l.opts.Others > 0 && !changed.Equal(info.Changed) {
 				l.scheduler.schedule(info.ID, tries{})
 			}

@@ -71,6 +71,38 @@ func TestSearchUntilTheStoreIsBack(t *testing.T) {
 	}
 }
 
+// A fork in the middle of a turn is not continued before a message asks for it, also not by another engine that finds
+// it much later.
+func TestForksAreNotResumed(t *testing.T) {
+	for _, others := range []time.Duration{0, 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			store, asked := history.NewMemory(), atomic.Int64{}
+			open := opens(model(func(ctx context.Context, list []canister.Canister) (string, error) {
+				asked.Add(1)
+				return echo(ctx, list)
+			}), store, converse.Options{})
+			first := start(t, store, open, nil)
+			send(t, first, "talk", "m1", "hello")
+			waitFor(t, first, "talk", "m1")
+			if err := store.Fork(t.Context(), "talk", 1, "fork"); err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			local := start(t, store, open, &engine.Options{Others: others})
+			time.Sleep(time.Hour)
+			if n := asked.Load(); n != 1 {
+				t.Errorf("the model was asked %d times, want once", n)
+			}
+			send(t, local, "fork", "m1", "hello")
+			if ended := waitFor(t, local, "fork", "m1"); ended.Reason != converse.ReasonAnswered || asked.Load() != 2 {
+				t.Errorf("the fork ends with %+v after %d requests", ended, asked.Load())
+			}
+		})
+	}
+}
+
 // unread is a store that cannot be listed until a time, and of which a conversation cannot be read
 // the first times after that.
 type unread struct {

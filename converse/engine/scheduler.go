@@ -96,12 +96,12 @@ func (s *scheduler) claim(id string) (t *slot, mine chan struct{}, err error) {
 }
 
 // runThenAcquire releases a conversation so that it is run, and then takes it again,
-// before all other callers in the queue.
-func (s *scheduler) runThenAcquire(ctx context.Context, t *slot) error {
+// before all other callers in the queue. If run is false, it is run only if a check is due.
+func (s *scheduler) runThenAcquire(ctx context.Context, t *slot, run bool) error {
 	mine := make(chan struct{})
 	s.mu.Lock()
 	t.queue = slices.Insert(t.queue, 0, mine)
-	t.wake, t.tries = true, tries{}
+	t.wake = t.wake || run
 	s.handOver(t)
 	s.mu.Unlock()
 	return s.wait(ctx, t, mine)
@@ -140,11 +140,12 @@ func (s *scheduler) release(t *slot, wake bool) {
 	s.handOver(t)
 }
 
-// logGrown has a conversation run whose log has grown.
-func (s *scheduler) logGrown(id string) {
+// scheduleAgain has a conversation run whose log has grown, or whose check is due. If a turn
+// holds it, it is run again afterwards: that turn may have read the log before.
+func (s *scheduler) scheduleAgain(id string, after tries) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.wake(id, tries{}, true)
+	s.wake(id, after, true)
 }
 
 // schedule has a conversation run, unless a turn already holds it.

@@ -209,3 +209,32 @@ func TestWatchFromTheLogAlone(t *testing.T) {
 		}
 	})
 }
+
+// slowEnd is a stream that takes two seconds to publish that a turn waits.
+type slowEnd struct{ engine.Stream }
+
+func (s slowEnd) Publish(ctx context.Context, conversation string, d engine.Delta) error {
+	if d.Ended != nil && d.Ended.Reason == converse.ReasonWaiting {
+		time.Sleep(2 * time.Second)
+	}
+	return s.Stream.Publish(ctx, conversation, d)
+}
+
+// A deadline that passes while the end of its turn is published is not forgotten.
+func TestDeadlineDuringThePublication(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		roster := tools(t, func(context.Context) (string, error) { return "did it", nil })
+		local := start(t, store, func(_ context.Context, id string) (*converse.Conversation, error) {
+			return converse.New(model(echo), roster,
+				&converse.Options{ID: id, Log: store, Approve: func(context.Context, converse.Approval) (converse.Decision, error) {
+					return converse.Defer(time.Second, ""), nil
+				}}), nil
+		}, &engine.Options{Stream: slowEnd{engine.NewStream()}})
+		send(t, local, "talk", "m1", "call local__tool")
+		time.Sleep(time.Minute)
+		if info, err := store.Info(t.Context(), "talk"); err != nil || info.Last != canister.KindAssistant {
+			t.Errorf("the last canister is %s, %v; want an answer of the model", info.Last, err)
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/elsewhere"
+	"github.com/consort-go/consort/converse/internal/opening"
 	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/internal/unsaved"
 	"github.com/consort-go/consort/internal/contain"
@@ -174,9 +175,15 @@ func (r *run) triesAgain(err error) bool {
 }
 
 // opened opens an existing conversation with the trusted values of its owner in the
-// context.
+// context. Work with the context fails if a message enters before it begins, because its
+// author may have other values.
 func (l *Local) opened(ctx context.Context, id string) (context.Context, *converse.Conversation, error) {
 	if l.opts.Values != nil {
+		_, canisters, err := LastTurn(ctx, l.store, id, time.Now())
+		if err != nil {
+			return ctx, nil, err
+		}
+		ctx = elsewhere.For(ctx, id, canisters)
 		info, err := l.store.Info(ctx, id)
 		if err != nil {
 			return ctx, nil, err
@@ -187,7 +194,7 @@ func (l *Local) opened(ctx context.Context, id string) (context.Context, *conver
 		}
 		ctx = invoker.WithTrusted(ctx, values...)
 	}
-	conv, err := opened(ctx, l.open, id)
+	conv, err := opening.Open(ctx, l.open, id)
 	return ctx, conv, err
 }
 

@@ -93,3 +93,59 @@ func TestAnswerWithUnknownOutcome(t *testing.T) {
 		}
 	})
 }
+
+// delayed is a store whose appends of one kind take two seconds, and return the error of a context that ends
+// meanwhile: the canisters enter nevertheless.
+type delayed struct {
+	*history.Memory
+	kind  canister.Kind
+	leave context.CancelFunc
+}
+
+func (d *delayed) Append(ctx context.Context, id string, length int, canisters ...canister.Canister) error {
+	if canisters[0].Kind() != d.kind {
+		return d.Memory.Append(ctx, id, length, canisters...)
+	}
+	done := make(chan error, 1)
+	go func() {
+		time.Sleep(2 * time.Second)
+		done <- d.Memory.Append(context.WithoutCancel(ctx), id, length, canisters...)
+	}()
+	d.leave()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// A message, and an answer, that enters the log after its sender has left has an effect.
+func TestTheSenderLeavesDuringTheAppend(t *testing.T) {
+	for _, kind := range []canister.Kind{canister.KindUser, canister.KindAnswer} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, leave := context.WithCancel(t.Context())
+				store := &delayed{history.NewMemory(), kind, leave}
+				begun := []canister.Canister{said("m0", "hi"), canister.Assistant{Head: canister.Head{ID: "a0"}, Content: canister.Texts("hi"), Finish: canister.FinishStop}}
+				if kind == canister.KindAnswer {
+					begun[1] = canister.Wait{Head: canister.Head{ID: "w", Time: time.Now()}, For: canister.WaitTimer, Conversation: "talk", Deadline: time.Now().Add(time.Hour)}
+				}
+				if err := store.Memory.Append(ctx, "talk", 0, begun...); err != nil {
+					t.Fatal(err)
+				}
+				local := start(t, store, opens(model(echo), store, converse.Options{}), nil)
+				synctest.Wait()
+				if kind == canister.KindUser {
+					_ = local.Send(ctx, "talk", said("m1", "hello"))
+				} else {
+					_ = local.Answer(ctx, "talk", canister.Answer{Wait: "w", Verdict: canister.VerdictCancel, By: "ada"})
+				}
+				time.Sleep(10 * time.Second)
+				if kinds := read(t, store, "talk"); len(kinds) != 4 || kinds[3].Kind() != canister.KindAssistant {
+					t.Errorf("the log has %d canisters, want 4, with an answer of the model at the end", len(kinds))
+				}
+			})
+		})
+	}
+}

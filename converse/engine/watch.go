@@ -35,8 +35,9 @@ type Watcher struct {
 	// watch another process, do not see the end.
 	Next func(ctx context.Context, conversation string) (converse.Command, error)
 	// Failed returns the failure that ended the work on a conversation, if there was
-	// one. If Failed is nil, watchers that start after the failure do not see it.
-	// Ended.Turn may be empty.
+	// one. If Failed is nil, watchers that start after the failure, or whose stream has
+	// lost it, do not see it. It is called at each Poll. A failure is reported once: again
+	// only if its Attempt is greater than each one reported before. Ended.Turn may be empty.
 	Failed func(conversation string) (Ended, bool)
 }
 
@@ -68,6 +69,7 @@ type view struct {
 	pause    int   // polls until the next check at this position; none if it is not positive
 	reported int   // the position of the last reported end
 	attempt  int64 // the latest of the turn
+	failed   int64 // the highest attempt whose failure was reported
 	missed   int   // deltas lost and not reported yet
 }
 
@@ -124,11 +126,11 @@ func (v *view) emit(event Event) {
 // begin sets the position to the last user message before the first event to yield,
 // because the end of that turn may have to be reported as well.
 func (v *view) begin() error {
-	told := func(position int, end []canister.Canister) []canister.Canister {
-		return end[:min(max(0, v.after-position), len(end))]
+	if v.after <= 0 {
+		return nil
 	}
-	position, end, err := history.Tail(v.ctx, v.Log, v.conversation, func(position int, end []canister.Canister) bool {
-		return turnOf(told(position, end)) != ""
+	position, end, err := history.Tail(v.ctx, beginning{v.Log, v.after}, v.conversation, func(_ int, end []canister.Canister) bool {
+		return turnOf(end) != ""
 	})
 	if err != nil {
 		return v.failure("the log cannot be read", err)
@@ -136,8 +138,40 @@ func (v *view) begin() error {
 	if position+len(end) < v.after {
 		return v.deleted()
 	}
-	v.position = position + max(0, compaction.LastUser(told(position, end)))
+	v.position = position + max(0, compaction.LastUser(end))
 	return nil
+}
+
+// beginning is a log that has only the first canisters of a conversation.
+type beginning struct {
+	history.Log
+	length int
+}
+
+// Read implements [history.Log].
+func (b beginning) Read(ctx context.Context, conversation string, after int) iter.Seq2[canister.Canister, error] {
+	return func(yield func(canister.Canister, error) bool) {
+		if after >= b.length {
+			return
+		}
+		for c, err := range b.Log.Read(ctx, conversation, after) {
+			if after++; !yield(c, err) || after == b.length {
+				return
+			}
+		}
+	}
+}
+
+// Info returns the length for [history.Tail].
+func (b beginning) Info(ctx context.Context, conversation string) (info history.Info, err error) {
+	info.Length = b.length
+	if log, ok := b.Log.(interface {
+		Info(ctx context.Context, conversation string) (history.Info, error)
+	}); ok {
+		info, err = log.Info(ctx, conversation)
+	}
+	info.Length = min(info.Length, b.length)
+	return info, err
 }
 
 // deleted returns the error about a conversation that has lost canisters.
@@ -161,7 +195,9 @@ func (v *view) poll() error {
 	v.pause--
 	again := v.position == v.polled
 	if again && v.pause != 0 {
-		return nil
+		if _, failed := v.newFailure(again); !failed {
+			return nil
+		}
 	}
 	for v.polled = v.position; !v.left && v.reported != v.position && !v.over(); again = false {
 		ended, is := v.knownEnd(again)
@@ -184,14 +220,22 @@ func (v *view) poll() error {
 // slowly is the number of polls between checks that may have to open the conversation.
 const slowly = 10
 
+// newFailure returns a failure that was not reported, for example because the stream has lost it.
+// Again says that this position was checked before: a failure without an attempt is not new then.
+func (v *view) newFailure(again bool) (Ended, bool) {
+	if v.Failed == nil {
+		return Ended{}, false
+	}
+	ended, has := v.Failed(v.conversation)
+	return ended, has && (ended.Attempt > v.failed || ended.Attempt == 0 && !again)
+}
+
 // knownEnd returns an end that the canisters do not show, and schedules the next check. Again
-// says that it was called at this position before: later failures come from the stream.
+// says that this position was checked before.
 func (v *view) knownEnd(again bool) (Ended, bool) {
 	v.pause = slowly
-	if v.Failed != nil && !again {
-		if failed, has := v.Failed(v.conversation); has {
-			return failed, true
-		}
+	if failed, has := v.newFailure(again); has {
+		return failed, true
 	}
 	if v.Next == nil {
 		return Ended{}, false
@@ -282,10 +326,15 @@ func turnOf(canisters []canister.Canister) string {
 	return ""
 }
 
-// end emits the end of a turn once for each position. Failures are emitted each time.
+// end emits the end of a turn once for each position, and a failure once for each attempt, or each
+// time if that is not known.
 func (v *view) end(ended Ended) {
 	ended.Turn = cmp.Or(ended.Turn, v.id())
+	isKnown := ended.Attempt != 0 && ended.Attempt == v.failed // from both the stream and Failed; the clocks of processes differ
+	v.failed = max(v.failed, ended.Attempt)
 	switch {
+	case ended.Error != "" && isKnown:
+		return
 	case ended.Error != "" && ended.Again.IsZero():
 		v.pause = 0 // nothing happens before the log grows
 	case ended.Error == "" && v.reported == v.position:

@@ -117,6 +117,74 @@ func TestWatchAsksAgainAfterAFailure(t *testing.T) {
 	}
 }
 
+// A watcher that is already there reports each failure once, although the stream has it late or never.
+func TestWatchFindsALaterFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := history.NewMemory()
+		if err := store.Append(t.Context(), "talk", 0, said("m1", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		asked, began, stream := 0, time.Now(), engine.NewStream()
+		time.AfterFunc(5*time.Second, func() {
+			_ = stream.Publish(t.Context(), "talk", engine.Delta{Turn: "m1", Position: 1, Ended: &engine.Ended{Turn: "m1", Error: "away", Attempt: 7}})
+		})
+		w := engine.Watcher{
+			Log: store, Stream: stream, Poll: time.Second,
+			Next: func(context.Context, string) (converse.Command, error) { return converse.Exchange{}, nil },
+			Failed: func(string) (engine.Ended, bool) {
+				switch asked++; {
+				case asked < 3:
+					return engine.Ended{}, false
+				case time.Since(began) < 30*time.Second:
+					return engine.Ended{Error: "away", Attempt: 7}, true
+				}
+				return engine.Ended{Error: "away again", Attempt: 8}, true
+			},
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var ends []string
+		for event := range w.Watch(ctx, "talk", 1) {
+			if ended, ok := event.(engine.Ended); ok {
+				ends = append(ends, fmt.Sprint(ended.Turn, " ", ended.Error, " ", time.Since(began)))
+			}
+		}
+		if fmt.Sprint(ends) != "[m1 away 2s m1 away again 30s]" {
+			t.Errorf("the ends are %q", ends)
+		}
+	})
+}
+
+// A failure on a machine whose clock is behind is reported after one of a machine whose clock is ahead.
+func TestWatchFailuresOfTwoClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, stream := history.NewMemory(), engine.NewStream()
+		if err := store.Append(t.Context(), "talk", 0, said("m1", "hello")); err != nil {
+			t.Fatal(err)
+		}
+		fails := func(turn string, position int, attempt int64) {
+			_ = stream.Publish(t.Context(), "talk", engine.Delta{Turn: turn, Position: position, Ended: &engine.Ended{Turn: turn, Error: "away", Attempt: attempt}})
+		}
+		time.AfterFunc(time.Second, func() { fails("m1", 1, 10) })
+		time.AfterFunc(2*time.Second, func() {
+			_ = store.Append(t.Context(), "talk", 1, said("m2", "again"))
+			fails("m2", 2, 5)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		w := engine.Watcher{Log: store, Stream: stream, Poll: time.Second}
+		var ends []string
+		for event := range w.Watch(ctx, "talk", 1) {
+			if ended, ok := event.(engine.Ended); ok && ended.Error != "" {
+				ends = append(ends, fmt.Sprint(ended.Turn, " ", ended.Attempt))
+			}
+		}
+		if fmt.Sprint(ends) != "[m1 10 m2 5]" {
+			t.Errorf("the failures are %q", ends)
+		}
+	})
+}
+
 // A Watch of a closed engine yields ErrClosed and nothing else.
 func TestWatchAfterClose(t *testing.T) {
 	store := history.NewMemory()

@@ -60,8 +60,24 @@ func (r Retention) hasExpired(info Info, now time.Time) bool {
 }
 
 // Expired yields the conversations of a store that have expired at the time now, in the
-// order of [Store.List].
+// order of [Store.List]. If the store has a clock of its own, a method Now, whose time is earlier, that is the
+// time: a clock of this machine that is fast makes no conversation expire.
 func (r Retention) Expired(ctx context.Context, store Store, now time.Time) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		if r.KeepsAll() {
+			return
+		}
+		now, err := earliest(ctx, store, now)
+		if err != nil {
+			yield(Info{}, err)
+			return
+		}
+		r.expired(ctx, store, now)(yield)
+	}
+}
+
+// expired is like Expired, at a time that is already the earliest.
+func (r Retention) expired(ctx context.Context, store Store, now time.Time) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		if r.KeepsAll() {
 			return
@@ -74,10 +90,28 @@ func (r Retention) Expired(ctx context.Context, store Store, now time.Time) iter
 	}
 }
 
+// earliest returns now, or the time by the clock of a store if that is earlier.
+func earliest(ctx context.Context, store Store, now time.Time) (time.Time, error) {
+	if wrapper, ok := store.(interface{ Unwrap() Store }); ok {
+		return earliest(ctx, wrapper.Unwrap(), now)
+	}
+	clock, ok := store.(interface {
+		Now(ctx context.Context) (time.Time, error)
+	})
+	if !ok {
+		return now, nil
+	}
+	there, err := clock.Now(ctx)
+	if err != nil || now.Before(there) {
+		return now, err
+	}
+	return there, nil
+}
+
 // Apply deletes the conversations of [Retention.Expired] and yields each one that it has
 // deleted. An error does not end the sequence, unless it is the error of the context:
-// it says which conversation could not be deleted, with its Info, or which could not be
-// read. If the context ends, the last pair has its error.
+// it says which conversation could not be deleted, or not with all its data, with its Info,
+// or which could not be read. If the context ends, the last pair has its error.
 //
 // A conversation that changes before Apply reaches it is kept, and so is one that
 // receives a message at the same moment: Apply deletes it only if it still has the
@@ -86,9 +120,14 @@ func (r Retention) Expired(ctx context.Context, store Store, now time.Time) iter
 // that would have kept the conversation, may come too late.
 func (r Retention) Apply(ctx context.Context, store Store, now time.Time) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
+		now, err := earliest(ctx, store, now)
+		if err != nil {
+			yield(Info{}, err)
+			return
+		}
 		var expired []Info // collected first, since a list shows the state when it began
 		var unread []error
-		for info, err := range r.Expired(ctx, store, now) {
+		for info, err := range r.expired(ctx, store, now) {
 			if err != nil {
 				unread = append(unread, err)
 				continue
@@ -104,7 +143,7 @@ func (r Retention) Apply(ctx context.Context, store Store, now time.Time) iter.S
 				return
 			}
 		}
-		err := errors.Join(unread...)
+		err = errors.Join(unread...)
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 			err = errors.Join(ctx.Err(), err)
 		}
@@ -128,8 +167,11 @@ func (r Retention) deleteExpired(ctx context.Context, store Store, id string, no
 	if _, changed := errors.AsType[*ConflictError](err); changed {
 		return false, nil
 	}
-	if err != nil {
-		return false, fmt.Errorf("history: conversation %q was not deleted: %w", id, err)
+	if err == nil {
+		return true, nil
 	}
-	return true, nil
+	if _, missing := store.Info(ctx, id); errors.Is(missing, ErrNotFound) {
+		return false, err // for example about files that were left
+	}
+	return false, fmt.Errorf("history: conversation %q was not deleted: %w", id, err)
 }

@@ -257,3 +257,36 @@ func TestRetainEnds(t *testing.T) {
 		}
 	})
 }
+
+// clocked is a store with a clock of its own, within another store.
+type clocked struct {
+	history.Store
+	late time.Duration
+}
+
+func (c clocked) Now(context.Context) (time.Time, error) { return time.Now().Add(-c.late), nil }
+
+type wrapped struct{ history.Store }
+
+func (w wrapped) Unwrap() history.Store { return w.Store }
+
+// A machine whose clock is fast deletes nothing that has not expired by the clock of the store.
+func TestRetentionWithAFastClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for late, want := range map[time.Duration]string{time.Hour: "a", 50 * 24 * time.Hour: "", -time.Hour: "a"} {
+			store := history.NewMemory()
+			if err := store.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hi")}, canister.Assistant{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(40 * 24 * time.Hour)
+			keep := history.Retention{Keep: 30 * 24 * time.Hour}
+			there := wrapped{clocked{store, late}}
+			if got := names(t, keep.Expired(t.Context(), there, time.Now())); got != want {
+				t.Errorf("%v late: expired are %q, want %q", late, got, want)
+			}
+			if got := names(t, keep.Apply(t.Context(), there, time.Now())); got != want {
+				t.Errorf("%v late: deleted are %q, want %q", late, got, want)
+			}
+		}
+	})
+}

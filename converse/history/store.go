@@ -73,6 +73,10 @@ type Change struct {
 	Title *string
 	Tags  *[]string
 	Owner *string
+	// Retag returns the new tags, given a copy of the current ones, so that concurrent changes of
+	// other tags are kept. It is called after Tags is applied, maybe several times, and must
+	// not use the store.
+	Retag func(tags []string) []string
 }
 
 // Apply returns info with the changes applied and the tags sorted and deduplicated.
@@ -84,6 +88,11 @@ func (c Change) Apply(info Info) (Info, error) {
 	}
 	if c.Tags != nil {
 		info.Tags = slices.Clone(*c.Tags)
+	}
+	if c.Retag != nil {
+		info.Tags = slices.Clone(c.Retag(slices.Clone(info.Tags)))
+	}
+	if c.Tags != nil || c.Retag != nil {
 		slices.Sort(info.Tags)
 		info.Tags = slices.Compact(info.Tags)
 	}

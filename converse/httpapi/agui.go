@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
@@ -121,7 +122,11 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 	if len(input.Resume) > 0 && isNew {
 		return nil, invalid("resume", "The thread has no interrupt.", "Send a message.")
 	}
-	earlier, user, err := input.split(isNew)
+	known, err := messagesIn(ctx, h.store, id, input)
+	if err != nil {
+		return nil, err
+	}
+	earlier, user, err := input.split(isNew, known)
 	if !isNew {
 		t, failed := h.resume(ctx, found, input)
 		if failed != nil || t != nil && (len(input.Resume) > 0 || err != nil) {
@@ -178,12 +183,29 @@ func againID(id string, canisters []canister.Canister, step converse.Command) st
 	return id
 }
 
-// split returns the messages before the new ones of the user, and the new ones as one. The
-// earlier ones are read only if they begin a thread: otherwise the server has them in the log.
-func (input *runInput) split(isNew bool) (earlier []canister.Canister, user canister.User, err error) {
-	last := 0 // after the last message that is not the user's
+// messagesIn returns the IDs of the messages of the user in the log of a thread, if a run has several of them at its
+// end. Front ends keep a message whose turn has failed or was stopped, and send it before the next one.
+func messagesIn(ctx context.Context, log history.Log, thread string, input runInput) (map[string]bool, error) {
+	known := map[string]bool{}
+	if n := len(input.Messages); n < 2 || input.Messages[n-2].Role != "user" {
+		return known, nil
+	}
+	for c, err := range log.Read(ctx, thread, 0) {
+		if err != nil {
+			return nil, err
+		}
+		known[c.Header().ID] = c.Kind() == canister.KindUser
+	}
+	return known, nil
+}
+
+// split returns the messages before the new ones of the user, and the new ones as one. known has the IDs of the
+// messages that the log has. They are skipped, except for the last message of the run, which is sent again. The earlier
+// ones are read only if they begin a thread: otherwise the server has them in the log.
+func (input *runInput) split(isNew bool, known map[string]bool) (earlier []canister.Canister, user canister.User, err error) {
+	last := 0 // after the last message that is not the user's, or that the log has
 	for i, m := range input.Messages {
-		if m.Role != "user" {
+		if m.Role != "user" || known[m.ID] && i < len(input.Messages)-1 {
 			last = i + 1
 		}
 	}
@@ -307,7 +329,7 @@ type aguiRun struct {
 	turn   *turn
 	input  runInput
 	stream *stream
-	pieces writer
+	pieces pieces.Writer
 	id     string // begins the IDs of the messages: an earlier run of the same turn had others
 	open   string // ID of the message that is being written; empty if none is
 	number int    // of messages
@@ -320,11 +342,11 @@ func (a *aguiRun) event(kind string, members ...any) error {
 }
 
 func (a *aguiRun) follow(ctx context.Context) {
-	a.pieces.send = a.piece
+	a.pieces.Send = a.piece
 	err := errors.Join(a.event("RUN_STARTED", "threadId", a.input.Thread, "runId", a.input.Run), a.snapshot())
 	var ended engine.Ended
 	if err == nil {
-		ended, err = a.turn.follow(ctx, sink{text: a.pieces.text, again: a.pieces.again, added: a.add, idle: a.stream.idle()})
+		ended, err = a.turn.follow(ctx, sink{text: a.pieces.Text, again: a.pieces.Again, added: a.add, idle: a.stream.idle()})
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -381,7 +403,7 @@ func (a *aguiRun) add(position int, c canister.Canister) error {
 	var err error
 	switch c := c.(type) {
 	case canister.Assistant:
-		if _, err = a.pieces.complete(c); err == nil && a.open != "" {
+		if _, err = a.pieces.Complete(c); err == nil && a.open != "" {
 			err = a.event("TEXT_MESSAGE_END", "messageId", a.open)
 			a.open = ""
 		}

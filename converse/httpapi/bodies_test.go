@@ -3,12 +3,17 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
@@ -41,6 +46,27 @@ func TestStreamsHoldNoBodies(t *testing.T) {
 		if response.StatusCode != http.StatusOK {
 			t.Errorf("%s %s: %d", c.method, c.path, response.StatusCode)
 		}
+	}
+}
+
+// TestAStreamWithHalfABody: the request of a stream whose body does not arrive is answered when the time of the
+// http.Server for it is over.
+func TestAStreamWithHalfABody(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	id := s.create("hello")
+	slow := httptest.NewUnstartedServer(s.server.Config.Handler)
+	slow.Config.ReadTimeout = time.Second
+	slow.Start()
+	t.Cleanup(slow.Close)
+	client, err := net.Dial("tcp", slow.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	_ = client.SetDeadline(time.Now().Add(10 * time.Second))
+	_, _ = fmt.Fprintf(client, "GET /api/conversations/%s/events HTTP/1.1\r\nHost: localhost\r\n%s: ann\r\nContent-Length: 10\r\n\r\n", id, who)
+	if line, err := bufio.NewReader(client).ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 200") {
+		t.Errorf("%q, %v", line, err)
 	}
 }
 
@@ -148,4 +174,12 @@ func (r *recorded) WriteHeader(status int) { r.status = status }
 func (r *recorded) Write(p []byte) (int, error) {
 	r.body += string(p)
 	return len(p), nil
+}
+
+// TestNegativeNumbers: a negative number means the default.
+func TestNegativeNumbers(t *testing.T) {
+	s := serve(t, echo, nil, func(o *httpapi.Options) { o.MaxBody, o.MaxBodies, o.MaxStreams, o.Heartbeat = -1, -1, -1, -1 })
+	id := s.create("hello")
+	s.ended(id, 0)
+	s.open("GET", "/api/conversations/"+id+"/events", nil).Body.Close()
 }

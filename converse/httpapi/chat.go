@@ -13,6 +13,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/chattags"
+	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
@@ -177,7 +179,7 @@ func (o openAI) findTagged(ctx context.Context, owner string, messages []inputMe
 	isOnlyUser := !slices.ContainsFunc(messages[last:], func(m inputMessage) bool { return m.Role != "user" })
 	found, end, is := o.tagged(ctx, owner, tag)
 	if !is && isReply {
-		found, end, is = o.tagged(ctx, owner, questionPrefix+question)
+		found, end, is = o.tagged(ctx, owner, chattags.Question(question))
 	}
 	switch {
 	case is && isOnlyUser && o.h.claimed.Claim(tag):
@@ -249,25 +251,27 @@ func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *turnRequest)
 	}
 	s.conversation = found.ID
 	if len(s.message) > 0 && len(others) > 0 {
-		s.answers, err = parseAnswers(found.ID, others, canister.TextOf(s.message))
+		s.answers, err = parseAnswers(found.ID, others, sendResults, canister.TextOf(s.message))
 		s.message = nil
 	}
 	return true, err
 }
 
-// answersIn returns the answers that a message gives to the waits of a conversation. The question must
-// be about these waits. Chat programs have no other way to answer. Other messages are refused
-// while it waits.
+// answersIn returns the answers that a message gives to the waits of a conversation. The question, which is empty if
+// the chat has shown none, must be about these waits. Chat programs have no other way to answer. Other messages are
+// refused while it waits.
 func (o openAI) answersIn(ctx context.Context, of history.Info, question, text string) ([]canister.Answer, error) {
 	_, open, err := o.h.state(ctx, of.ID)
 	if err != nil {
 		return nil, err
 	}
 	_, others := clientCalls(open)
-	if question != "" && isAnswer(text) && questionOf(others) != question {
+	if questionOf(others) == question {
+		return parseAnswers(of.ID, others, "", text)
+	} else if question != "" && isAnswer(text) {
 		return nil, notAsked()
 	}
-	return parseAnswers(of.ID, others, text)
+	return parseAnswers(of.ID, others, notShown, text)
 }
 
 // chatAnswer is the answer to one request.
@@ -289,8 +293,8 @@ type chatAnswer struct {
 // follow collects the text of the turn, and streams it if it is to be streamed.
 func (a *chatAnswer) follow(ctx context.Context) error {
 	isFirst := true
-	pieces := &writer{}
-	pieces.send = func(piece string) error {
+	message := &pieces.Writer{}
+	message.Send = func(piece string) error {
 		if piece == "" {
 			return nil
 		}
@@ -302,16 +306,16 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 		return a.chunk(map[string]any{"content": piece}, nil)
 	}
 	to := sink{added: func(_ int, c canister.Canister) error {
-		message, is := c.(canister.Assistant)
+		complete, is := c.(canister.Assistant)
 		if !is {
 			return nil
 		}
-		_, err := pieces.complete(message)
+		_, err := message.Complete(complete)
 		isFirst = true
 		return err
 	}}
 	if a.stream != nil {
-		to.text, to.again, to.idle = pieces.text, pieces.again, a.stream.idle()
+		to.text, to.again, to.idle = message.Text, message.Again, a.stream.idle()
 		if err := a.chunk(map[string]any{"role": "assistant", "content": ""}, nil); err != nil {
 			return err
 		}
@@ -330,7 +334,7 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 	waiting, others := clientCalls(a.turn.waits)
 	if len(waiting) == 0 {
 		isFirst, a.question = true, questionOf(others)
-		return pieces.send(waitText(others))
+		return message.Send(waitText(others))
 	}
 	a.reason = "tool_calls" // the others are asked for when these have results
 	for _, wait := range waiting {

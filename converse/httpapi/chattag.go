@@ -5,15 +5,14 @@ package httpapi
 import (
 	"context"
 	"crypto/sha256"
-	"fmt"
 	"hash"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/chattags"
 )
 
 // chatDigest is the digest of the messages of a chat.
@@ -43,32 +42,7 @@ func (d *chatDigest) add(parts ...string) {
 
 // tag returns the tag of a conversation that ends with the messages. A request that repeats them finds the
 // conversation by it.
-func (d *chatDigest) tag() string { return chatPrefix + idOf(d.sum.Sum(nil)) }
-
-const (
-	chatPrefix     = "chat:"                  // begins the tags of a chat
-	endPrefix      = chatPrefix + "until-"    // begins the tag of endTag
-	questionPrefix = chatPrefix + "question-" // begins the tag of the question that the conversation waits with
-)
-
-// endTag returns the tag that says where the last answer of a chat ends. A fork inherits the tag, so
-// it names its conversation.
-func endTag(conversation string, end int) string {
-	return fmt.Sprintf("%s%d-%s", endPrefix, end, conversation)
-}
-
-// chatEnd returns the position that endTag has stored. It is not ok in a fork, which has the tags
-// of another conversation.
-func chatEnd(of history.Info) (end int, ok bool) {
-	for _, tag := range of.Tags {
-		if rest, is := strings.CutPrefix(tag, endPrefix); is {
-			number, id, _ := strings.Cut(rest, "-")
-			n, err := strconv.Atoi(number)
-			return n, err == nil && id == of.ID && n <= of.Length
-		}
-	}
-	return of.Length, true // stored by an earlier version
-}
+func (d *chatDigest) tag() string { return chattags.Messages(idOf(d.sum.Sum(nil))) }
 
 // tagged returns the owner's conversation with a tag, and the position where its last answer ends.
 func (o openAI) tagged(ctx context.Context, owner, tag string) (found history.Info, end int, ok bool) {
@@ -76,7 +50,7 @@ func (o openAI) tagged(ctx context.Context, owner, tag string) (found history.In
 		if err != nil {
 			break
 		}
-		if end, isOwn := chatEnd(found); isOwn && found.Owner == owner {
+		if end, isOwn := chattags.End(found); isOwn && found.Owner == owner {
 			return found, end, true
 		}
 	}
@@ -116,14 +90,5 @@ func (o openAI) fork(ctx context.Context, conversation string, length int, s *tu
 // remember tags the conversation that the next request of a chat continues, and its open question, if
 // there is one. Without the tags, the request begins with the messages.
 func (o openAI) remember(ctx context.Context, t *turn, tag, question string) {
-	found, err := o.h.store.Info(ctx, t.conversation)
-	if err != nil {
-		return
-	}
-	tags := slices.DeleteFunc(slices.Clone(found.Tags), func(tag string) bool { return strings.HasPrefix(tag, chatPrefix) })
-	tags = append(tags, tag, endTag(t.conversation, t.after+len(t.canisters)))
-	if question != "" {
-		tags = append(tags, questionPrefix+question)
-	}
-	_ = o.h.store.Describe(ctx, t.conversation, history.Change{Tags: &tags})
+	_ = o.h.store.Describe(ctx, t.conversation, chattags.Change(t.conversation, t.after+len(t.canisters), tag, question))
 }

@@ -73,21 +73,34 @@ func notAsked() error {
 		"Send another message, without the question, or read the conversation over /api.")
 }
 
-// parseAnswers returns the answers that a message gives to open waits.
-func parseAnswers(conversation string, open []openWait, text string) ([]canister.Answer, error) {
+// What a client can do that has not been asked for the calls that it allows.
+const (
+	sendResults = "Send the results of the calls alone; the next answer asks for approval."
+	notShown    = "The chat has not shown what it would allow. Answer at the console, or"
+)
+
+// parseAnswers returns the answers that a message gives to open waits. It can allow calls only if the chat has been
+// asked for them; unasked, which is empty then, says what to do otherwise.
+func parseAnswers(conversation string, open []openWait, unasked, text string) ([]canister.Answer, error) {
 	word, reason := splitAnswer(text)
 	var all []canister.Answer
 	for _, wait := range open {
 		verdict := canister.Verdict("")
 		switch {
-		case word == "/allow" && wait.For != canister.WaitElicitation:
+		case word == "/allow" && unasked == "" && wait.For != canister.WaitElicitation:
 			verdict = canister.VerdictAllow
 		case word == "/deny":
 			verdict = refusals[wait.For]
 		}
 		if verdict == "" {
-			return nil, failure(http.StatusConflict, "conversation_waits", "The conversation waits for an answer, and this message is not one.",
-				"Send the message /allow or /deny REASON, or POST /api/conversations/"+conversation+"/waits/"+wait.ID+".")
+			advice := cmp.Or(unasked, "Send the message /allow or /deny REASON, or")
+			if unasked == "" && wait.For == canister.WaitElicitation {
+				advice = "Send the message /deny REASON, or"
+			}
+			if advice != sendResults {
+				advice += " POST /api/conversations/" + conversation + "/waits/" + wait.ID + "."
+			}
+			return nil, failure(http.StatusConflict, "conversation_waits", "The conversation waits for an answer, and this message is not one.", advice)
 		}
 		all = append(all, canister.Answer{Wait: wait.ID, Verdict: verdict, Reason: reason})
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/repeats"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/waits"
 )
@@ -155,16 +156,27 @@ func (r *clientResult) answer(wait canister.Wait) (canister.Answer, error) {
 	if r.failed {
 		answer.Verdict = canister.VerdictDecline
 	}
+	line, err := lineOf(answer, r.at)
+	answer.ID = derived("result", line)
+	return answer, err
+}
+
+// lineOf returns the JSON form of an answer that a request has as a part, or the error of one that is too large.
+func lineOf(answer canister.Answer, part string) (string, error) {
 	line, err := canister.Marshal(answer)
 	switch {
 	case err != nil:
-		return answer, invalid(r.at, "It cannot be stored.", "Send text in UTF-8.")
-	case len(line) > waits.MaxAnswer/2:
-		return answer, failure(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("%q: The result has more than %d bytes.", r.at, waits.MaxAnswer/2), "Return less.")
+		return "", invalid(part, "It cannot be stored.", "Send text in UTF-8.")
+	case len(line) > maxAnswer:
+		message := fmt.Sprintf("%q: It has more than %d bytes in the form in which it is stored.", part, maxAnswer)
+		return "", failure(http.StatusRequestEntityTooLarge, "too_large", message, "Send less.")
 	}
-	answer.ID = derived("result", string(line))
-	return answer, nil
+	return string(line), nil
 }
+
+// maxAnswer bounds an answer, and the result of a client's tool, in its JSON form, in bytes. What the engine adds to it
+// has room below [waits.MaxAnswer].
+const maxAnswer = waits.MaxAnswer / 2
 
 // partKey is a member of the metadata of answers: the position where a response begins.
 // Answers with the same position belong to one response.
@@ -241,12 +253,7 @@ func (t *turn) beganWith(s turnRequest) bool {
 	if len(t.earlier) == 0 || t.after-len(t.earlier) < s.from {
 		return false
 	}
-	old, err := canister.Marshal(canister.User{Content: canister.ContentOf(t.earlier[0])})
-	if err != nil {
-		return false
-	}
-	said, err := canister.Marshal(canister.User{Content: s.message})
-	return err == nil && string(old) == string(said)
+	return repeats.Same(t.earlier[0], canister.User{Content: s.message})
 }
 
 // noCall answers a result for which no call waits.

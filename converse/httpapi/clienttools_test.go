@@ -237,6 +237,12 @@ func TestToolsAndApproval(t *testing.T) {
 		t.Errorf("the waits are %v", waits)
 	}
 	messages = append(messages, toolMessage(pick, "picked"))
+	for _, early := range []object{user("/allow"), user("well")} { // the approval is not in the chat yet
+		a := s.want(http.StatusConflict, "POST", "/v1/chat/completions", object{"messages": append(messages, early), "tools": tools})
+		if strings.Contains(a.text, "/allow") || !strings.Contains(a.text, "results") || len(ofKind[canister.Answer](s, id)) != 0 {
+			t.Errorf("%v: %s", early, a.text)
+		}
+	}
 	second := s.want(http.StatusOK, "POST", "/v1/chat/completions", object{"messages": messages, "tools": tools})
 	if !strings.Contains(chatText(second), "local__do") || !strings.Contains(chatText(second), "/allow") {
 		t.Fatalf("got %s", second.text)
@@ -493,4 +499,35 @@ func TestRefusedTools(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLargeAnswers: an answer is bounded in the form in which it is stored, and one that is too large says so.
+func TestLargeAnswers(t *testing.T) {
+	s := serve(t, uses, ask, nil)
+	first := s.want(http.StatusOK, "POST", "/v1/chat/completions", object{"messages": []object{user("use local__do pick")}, "tools": chatTools("pick")})
+	id := first.header.Get("Consort-Conversation")
+	path := map[canister.WaitFor]string{}
+	var line []byte // of an answer with a text of one byte
+	for _, wait := range ofKind[canister.Wait](s, id) {
+		path[wait.For] = "/api/conversations/" + id + "/waits/" + wait.ID
+		if wait.For == canister.WaitElicitation {
+			line, _ = canister.Marshal(canister.Answer{Wait: wait.ID, Verdict: canister.VerdictAccept, Content: []canister.Content{canister.Text("x")}})
+		}
+	}
+	result := func(size int) object {
+		return object{"verdict": "accept", "content": []object{{"type": "text", "text": strings.Repeat("x", size)}}}
+	}
+	for _, size := range []int{600 << 10, 1200 << 10} {
+		if a := s.want(http.StatusRequestEntityTooLarge, "POST", path[canister.WaitElicitation], result(size)); !strings.Contains(a.text, "too_large") {
+			t.Errorf("%d: %s", size, a.text)
+		}
+	}
+	s.want(http.StatusRequestEntityTooLarge, "POST", path[canister.WaitApproval], object{"verdict": "deny", "reason": strings.Repeat("\x01", 400<<10)})
+	if answers := ofKind[canister.Answer](s, id); len(answers) != 0 {
+		t.Fatalf("%d answers", len(answers))
+	}
+	most := result(512<<10 - len(line) + 1)
+	most["id"] = strings.Repeat("i", 128) // does not count, as with the results of clients' tools
+	s.want(http.StatusNoContent, "POST", path[canister.WaitElicitation], most)
+	s.want(http.StatusNoContent, "POST", path[canister.WaitApproval], object{"verdict": "deny", "reason": strings.Repeat("x", 500<<10)})
 }

@@ -10,18 +10,24 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"errors"
+	"iter"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/repeats"
+	"github.com/consort-go/consort/converse/internal/logtail"
+	"github.com/consort-go/consort/converse/internal/programerror"
+	"github.com/consort-go/consort/converse/internal/titles"
+	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
 )
@@ -68,8 +74,8 @@ type message struct {
 const maxMessageID = 128
 
 // canister returns the message. key is the value of the header Idempotency-Key: the same
-// key makes the same message.
-func (m *message) canister(owner, key string) (canister.User, error) {
+// key of an owner has the same ID for the same purpose.
+func (m *message) canister(purpose, owner, key string) (canister.User, error) {
 	content := canister.Texts(m.Message)
 	switch {
 	case (m.Message == "") == (len(m.Content) == 0):
@@ -85,7 +91,7 @@ func (m *message) canister(owner, key string) (canister.User, error) {
 	}
 	user := canister.User{Head: canister.Head{ID: m.ID}, Content: content}
 	if user.ID == "" && key != "" {
-		user.ID = derived("message", owner, key)
+		user.ID = derived(purpose, owner, key)
 	}
 	if user.ID == "" { // the engine need not look for it in the whole log
 		user.ID, user.Time = newID(), time.Now()
@@ -152,13 +158,13 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	user, err := (&message{form.Message, form.Content, form.ID}).canister(owner, key)
+	user, err := (&message{form.Message, form.Content, form.ID}).canister("message", owner, key)
 	if err != nil {
 		return err
 	}
-	b := newConversation{id: newID(), owner: owner, title: cmp.Or(oneLine(form.Title), titleOf(user)), tags: form.Tags, message: user}
+	b := newConversation{id: newID(), owner: owner, title: cmp.Or(titles.Line(form.Title), titles.Of(user)), tags: form.Tags, message: user}
 	if key != "" {
-		b.id = derived("conversation", owner, key)
+		b.id, b.isKeyed = derived("conversation", owner, key), true
 	}
 	if err := checkDescription(history.Change{Title: &form.Title, Tags: &b.tags, Owner: &owner}); err != nil {
 		return err
@@ -207,6 +213,7 @@ type newConversation struct {
 	tags             []string
 	earlier          []canister.Canister // earlier messages, of another server
 	message          canister.User
+	isKeyed          bool // the request may be a repeated one
 }
 
 // admitNew begins a conversation if Options.Admit lets its first message enter.
@@ -230,12 +237,18 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 			return err
 		}
 	}
+	if err := b.check(ctx, h.store); err != nil {
+		return err
+	}
 	if err := engine.Post(ctx, h.store, h.Open, b.id, b.message, now); err != nil {
+		return orMayBeStored(err)
+	}
+	if err := b.check(ctx, h.store); err != nil {
 		return err
 	}
 	err := h.store.Describe(ctx, b.id, history.Change{Owner: &b.owner, Title: &b.title, Tags: &b.tags})
 	if err != nil {
-		return err
+		return errors.Join(err, errMayBeStored)
 	}
 	bounded, cancel := context.WithTimeout(ctx, recheckTimeout)
 	defer cancel()
@@ -244,6 +257,14 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 		return nil // the turn is under way
 	}
 	return errors.Join(err, errMayBeStored) // the next start of the engine continues it
+}
+
+// check returns an error if the conversation has begun with another message, because the key was used before.
+func (b *newConversation) check(ctx context.Context, log history.Log) error {
+	if !b.isKeyed {
+		return nil
+	}
+	return repeats.CheckBegun(ctx, log, b.id, b.message)
 }
 
 // recheckTimeout bounds how long a request waits for a turn that is under way already: the request is
@@ -259,12 +280,22 @@ func (h *handler) sendToEngine(ctx context.Context, id string, user canister.Use
 // sendTo is sendToEngine without preparing a reader.
 func sendTo(ctx context.Context, e engine.Engine, id string, user canister.User) error {
 	err := e.Send(ctx, id, user)
-	refused := new(invoker.Failure)
-	switch {
-	case err == nil, errors.Is(err, engine.ErrKept):
+	if err == nil || errors.Is(err, engine.ErrKept) {
 		return nil
-	case errors.As(err, &refused), errors.Is(err, engine.ErrWaiting), errors.Is(err, engine.ErrBusy), errors.Is(err, engine.ErrClosed), errors.Is(err, history.ErrNotFound):
-		return err // nothing was sent
+	}
+	return orMayBeStored(err)
+}
+
+// orMayBeStored adds errMayBeStored to the error of a message that was sent, unless it says that nothing was stored. A
+// panic says nothing: the store may have panicked after it had the message.
+func orMayBeStored(err error) error {
+	refused, unopened, panicked := new(invoker.Failure), new(programerror.Error), new(contain.Panic)
+	isCertain := errors.As(err, &refused) || errors.As(err, &unopened) && !errors.As(err, &panicked)
+	for _, one := range []error{engine.ErrWaiting, engine.ErrBusy, engine.ErrClosed, history.ErrNotFound} {
+		isCertain = isCertain || errors.Is(err, one)
+	}
+	if isCertain {
+		return err
 	}
 	return errors.Join(err, errMayBeStored)
 }
@@ -280,7 +311,7 @@ func (h *handler) addEarlier(ctx context.Context, b newConversation) error {
 	open := h.Open
 	if open == nil {
 		open = func(_ context.Context, id string) (*converse.Conversation, error) {
-			return converse.New(nil, nil, &converse.Options{ID: id, Log: h.store}), nil
+			return converse.New(noModel{}, nil, &converse.Options{ID: id, Log: h.store}), nil
 		}
 	}
 	conv, err := open(ctx, b.id)
@@ -288,38 +319,20 @@ func (h *handler) addEarlier(ctx context.Context, b newConversation) error {
 		return err
 	}
 	err = conv.Add(ctx, b.earlier...)
-	if err != nil && has(ctx, h.store, b.id, b.earlier[0].Header().ID) {
-		err = nil
+	if err != nil {
+		isFirst := func(c canister.Canister) bool { return c.Header().ID == b.earlier[0].Header().ID }
+		if first, _, _ := logtail.Before(ctx, h.store, b.id, math.MaxInt, isFirst); first != nil {
+			err = nil
+		}
 	}
 	return errors.Join(err, conv.Close(context.WithoutCancel(ctx)))
 }
 
-// has reports whether the log of a conversation has a canister with an ID.
-func has(ctx context.Context, log history.Log, conversation, id string) bool {
-	for c, err := range log.Read(ctx, conversation, 0) {
-		if err == nil && c.Header().ID == id {
-			return true
-		}
-	}
-	return false
-}
+// noModel is the model of a conversation that only adds canisters.
+type noModel struct{}
 
-// maxTitle bounds the title that a conversation gets from its first message, in characters.
-const maxTitle = 60
-
-// oneLine returns the words of a text, without control characters.
-func oneLine(text string) string {
-	isBetween := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
-	return strings.Join(strings.FieldsFunc(text, isBetween), " ")
-}
-
-// titleOf returns the beginning of a message as a title.
-func titleOf(user canister.User) string {
-	title := []rune(oneLine(strings.ToValidUTF8(canister.TextOf(user.Content), "")))
-	if len(title) <= maxTitle {
-		return string(title)
-	}
-	return string(title[:maxTitle-1]) + "…"
+func (noModel) Exchange(context.Context, *converse.Request) iter.Seq2[converse.ModelEvent, error] {
+	return func(yield func(converse.ModelEvent, error) bool) { yield(nil, errors.ErrUnsupported) }
 }
 
 // createMessage sends a message to a conversation. It waits while a turn is under way.
@@ -336,11 +349,25 @@ func (h *handler) createMessage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	user, err := form.canister(found.Owner, key)
+	purpose := "message"
+	if found.ID == derived("conversation", found.Owner, key) { // the key has begun it, with another message
+		purpose = "next message"
+	}
+	user, err := form.canister(purpose, found.Owner, key)
 	if err != nil {
 		return err
 	}
-	if err := h.Admit(r.Context(), Entry{Conversation: found.ID, Canister: user}, func(ctx context.Context) error { return h.sendToEngine(engine.MustExist(ctx), found.ID, user) }); err != nil {
+	isNamed := form.ID+key != ""
+	if isNamed { // the message of a turn that has failed resumes it
+		err = repeats.Check(r.Context(), h.store, found.ID, user)
+	}
+	if err == nil {
+		err = h.Admit(r.Context(), Entry{Conversation: found.ID, Canister: user}, func(ctx context.Context) error { return h.sendToEngine(engine.MustExist(ctx), found.ID, user) })
+	}
+	if err == nil && isNamed { // another one may have come first
+		err = repeats.Check(r.Context(), h.store, found.ID, user)
+	}
+	if err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusAccepted, map[string]string{"message": user.ID})
@@ -470,7 +497,9 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer end()
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it would end the stream
+	if r.ContentLength == 0 { // net/http waits for the rest of a body
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it would end the stream
+	}
 	h.feed.Serve(w, r, found.ID, h.Heartbeat)
 	return nil
 }

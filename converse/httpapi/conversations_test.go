@@ -4,8 +4,12 @@ package httpapi_test
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -127,6 +131,115 @@ func TestRepeatedRequests(t *testing.T) {
 			t.Errorf("%d canisters", length)
 		}
 	}
+}
+
+// TestReusedKeys: a request with the key or the ID of another one, and other contents, is refused, and has no effect. The
+// same request again is answered as before.
+func TestReusedKeys(t *testing.T) {
+	s := serve(t, recites, ask, nil)
+	const begin = "/api/conversations"
+	said := func(text string) object { return object{"message": text} }
+	reused := func(path string, body object, headers ...string) {
+		t.Helper()
+		before := s.lengths()
+		if got := s.want(http.StatusConflict, "POST", path, body, headers...); !strings.Contains(got.text, `"conflict"`) {
+			t.Errorf("%s %v: %s", path, body, got.text)
+		}
+		if after := s.lengths(); !maps.Equal(before, after) {
+			t.Errorf("%s %v: the logs had the lengths %v, and have %v", path, body, before, after)
+		}
+	}
+	var id string
+	for range 2 {
+		id = s.want(http.StatusCreated, "POST", begin, said("A"), "Idempotency-Key", "k").form["id"].(string)
+		s.ended(id, 0)
+	}
+	reused(begin, said("B"), "Idempotency-Key", "k")
+	reused(begin, object{"message": "B", "id": "m"}, "Idempotency-Key", "k")
+	if title := s.want(http.StatusOK, "GET", begin+"/"+id, nil).form["title"]; title != "A" {
+		t.Errorf("the title is %v", title)
+	}
+	path := begin + "/" + id + "/messages"
+	for range 2 { // the key is another one for messages
+		s.want(http.StatusAccepted, "POST", path, said("A"), "Idempotency-Key", "k")
+		s.want(http.StatusAccepted, "POST", path, object{"message": "fail", "id": "m"})
+		s.ended(id, 5)
+	}
+	reused(path, said("B"), "Idempotency-Key", "k")
+	reused(path, object{"message": "B", "id": "m"})
+	other := s.create("other")
+	stored := s.want(http.StatusAccepted, "POST", begin+"/"+other+"/messages", said("B"), "Idempotency-Key", "k").form["message"]
+	const known = "vcktjonb4jbsxj2ungjzo4vmbp" // another version may have stored the message
+	if first := ofKind[canister.User](s, id)[0].ID; stored != known || first != known {
+		t.Errorf("the messages with the key have the IDs %v and %v", stored, first)
+	}
+	var texts []string
+	for _, message := range ofKind[canister.User](s, id) {
+		texts = append(texts, canister.TextOf(message.Content))
+	}
+	if !slices.Equal(texts, []string{"A", "A", "fail"}) || len(ofKind[canister.User](s, other)) != 2 {
+		t.Errorf("the messages are %q", texts)
+	}
+}
+
+// TestReusedAnswer: another answer with the ID of one that was given is refused.
+func TestReusedAnswer(t *testing.T) {
+	s := serve(t, echo, ask, nil)
+	id := s.create("call: it")
+	_, length := s.ended(id, 0)
+	path := "/api/conversations/" + id + "/waits/" + ofKind[canister.Wait](s, id)[0].ID
+	for range 2 {
+		s.want(http.StatusNoContent, "POST", path, object{"id": "x", "verdict": "change", "arguments": object{"what": "one"}})
+		s.ended(id, length+1)
+	}
+	more := func() { // the turn of the answer is not the last one then
+		s.want(http.StatusAccepted, "POST", "/api/conversations/"+id+"/messages", object{"message": "more"})
+		s.ended(id, length+4)
+	}
+	for _, next := range []func(){func() {}, more} {
+		next()
+		for _, other := range []object{{"id": "x", "verdict": "deny"}, {"id": "x", "verdict": "change", "arguments": object{"what": "two"}}} {
+			if got := s.want(http.StatusConflict, "POST", path, other); !strings.Contains(got.text, `"conflict"`) {
+				t.Errorf("%v: %s", other, got.text)
+			}
+		}
+	}
+	s.want(http.StatusNoContent, "POST", path, object{"id": "x", "verdict": "change", "arguments": object{"what": "one"}})
+}
+
+// TestReusedLongAgo: what is refused because its ID was used does not reach the engine, however long ago that was.
+func TestReusedLongAgo(t *testing.T) {
+	var admitted atomic.Int32
+	s := serve(t, echo, ask, func(o *httpapi.Options) {
+		o.Admit = func(ctx context.Context, _ httpapi.Entry, enter func(context.Context) error) error {
+			admitted.Add(1)
+			return enter(ctx)
+		}
+	})
+	id := s.create("call: it")
+	_, length := s.ended(id, 0)
+	path := "/api/conversations/" + id
+	wait := path + "/waits/" + ofKind[canister.Wait](s, id)[0].ID
+	s.want(http.StatusNoContent, "POST", wait, object{"id": "x", "verdict": "deny"})
+	_, length = s.ended(id, length+1)
+	s.want(http.StatusAccepted, "POST", path+"/messages", object{"message": "A", "id": "m"})
+	_, length = s.ended(id, length+1)
+	var more []canister.Canister
+	for i := range 35 {
+		said, answered := canister.Head{ID: fmt.Sprint("said", i)}, canister.Head{ID: fmt.Sprint("answered", i), Time: time.Now().Add(-time.Minute)}
+		more = append(more, canister.User{Head: said, Content: canister.Texts("hello")}, canister.Assistant{Head: answered, Content: canister.Texts("hello"), Finish: canister.FinishStop})
+	}
+	if err := s.store.Append(t.Context(), id, length, more...); err != nil {
+		t.Fatal(err)
+	}
+	before := admitted.Load()
+	s.want(http.StatusConflict, "POST", path+"/messages", object{"message": "B", "id": "m"})
+	s.want(http.StatusConflict, "POST", wait, object{"id": "x", "verdict": "allow"})
+	if n := admitted.Load() - before; n != 0 {
+		t.Errorf("%d reached the engine", n)
+	}
+	s.want(http.StatusAccepted, "POST", path+"/messages", object{"message": "A", "id": "m"})
+	s.want(http.StatusNoContent, "POST", wait, object{"id": "x", "verdict": "deny"})
 }
 
 // TestTakenID: a message with the ID of another canister of its conversation is refused.
@@ -465,5 +578,19 @@ func TestThreadID(t *testing.T) {
 		if a := s.want(http.StatusBadRequest, "POST", "/agui", object{"threadId": thread, "runId": "r"}); !strings.Contains(a.text, part) {
 			t.Errorf("%q: %s", thread, a.text)
 		}
+	}
+}
+
+// TestDefaultOptions: a request that brings earlier messages begins a conversation without Options.Open, too.
+func TestDefaultOptions(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	s.server.Close()
+	s.server = httptest.NewServer(httpapi.New(s.feed, nil))
+	messages := []object{{"role": "system", "content": "Be brief."}, {"id": "m", "role": "user", "content": "hello"}}
+	s.want(http.StatusOK, "POST", "/v1/chat/completions", object{"messages": messages})
+	s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "hello", "instructions": "Be brief."})
+	run := s.want(http.StatusOK, "POST", "/agui", object{"threadId": "t", "runId": "r", "messages": messages})
+	if !strings.Contains(run.text, "RUN_FINISHED") {
+		t.Errorf("the run: %s", run.text)
 	}
 }

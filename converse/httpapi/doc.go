@@ -17,7 +17,8 @@
 // A conversation belongs to the owner that Options.Owner returns for the request that
 // creates it. For every other caller it does not exist: a foreign ID is answered exactly
 // as an ID that was never given out. The package does not identify callers: a handler
-// around it must.
+// around it must. Without an Owner the handler answers only requests for the loopback names
+// of its machine, unless Options.Hosts lists others.
 //
 // # Streams
 //

@@ -13,6 +13,8 @@ import (
 
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
+	"github.com/consort-go/consort/converse/httpapi/internal/repeats"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
@@ -68,13 +70,16 @@ func noConversation() *apiError {
 // asError returns the error that a client reads. The text of an unknown error is not shown,
 // because it was written for a log.
 func asError(err error) *apiError {
-	known, refused := new(apiError), new(invoker.Failure)
-	large := new(http.MaxBytesError)
+	known, refused, large := new(apiError), new(invoker.Failure), new(http.MaxBytesError)
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &large):
 		return failure(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("The request has more than %d bytes.", large.Limit), "Send less at once.")
+	case errors.Is(err, repeats.ErrReused):
+		return failure(http.StatusConflict, "conflict", "The ID or the Idempotency-Key of this request was used before, with other contents.", "Send it with another one.")
+	case errors.Is(err, pieces.ErrRewritten):
+		return errRewritten
 	case errors.Is(err, errUnknownPosition):
 		return failure(http.StatusConflict, "unknown_position", "The conversation has no such position.", "Read the conversation from its beginning.")
 	case errors.Is(err, history.ErrNotFound):
@@ -87,6 +92,8 @@ func asError(err error) *apiError {
 		return refusedError(refused)
 	case errors.Is(err, context.Canceled), errors.Is(err, engine.ErrClosed), errors.Is(err, history.ErrClosed):
 		return failure(http.StatusServiceUnavailable, "shutting_down", "The server is shutting down.", "Send the request again in a few seconds.")
+	case errors.Is(err, engine.ErrBusy) && !errors.Is(err, context.DeadlineExceeded): // otherwise the turn is not over yet
+		return failure(http.StatusConflict, "conversation_busy", "The conversation has calls without a result, and accepts no message until the turn is over.", "Cancel the turn, then send the message again.")
 	}
 	return failure(http.StatusServiceUnavailable, "unavailable", "The conversations cannot be reached now.", "Send the request again later.")
 }

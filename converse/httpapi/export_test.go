@@ -3,12 +3,18 @@
 package httpapi
 
 import (
-	"maps"
 	"slices"
+	"strings"
 )
 
 // Routes returns the routes of the handler.
-func Routes() []string { return slices.Sorted(maps.Keys((&handler{}).patterns())) }
+func Routes() (routes []string) {
+	for pattern := range (&handler{}).patterns() {
+		routes = append(routes, strings.ReplaceAll(pattern, "...}", "}"))
+	}
+	slices.Sort(routes)
+	return routes
+}
 
 // Topics returns how many conversations a feed watches.
 func Topics(f *Feed) int {

@@ -4,14 +4,19 @@ package httpapi_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/invoker"
 )
@@ -226,6 +231,8 @@ func TestShouldRetry(t *testing.T) {
 		{&invoker.Failure{Code: invoker.Unavailable, Message: "Away."}, http.StatusServiceUnavailable, ""},
 		{invoker.Failf(invoker.OutcomeUnknown, "Look first."), http.StatusConflict, "false"},
 		{invoker.Failf(invoker.InvalidArguments, "Wrong."), http.StatusBadRequest, ""},
+		{fmt.Errorf("%w: %q", engine.ErrBusy, "c1"), http.StatusConflict, "false"},
+		{fmt.Errorf("%w (%w)", engine.ErrClosed, engine.ErrBusy), http.StatusServiceUnavailable, ""},
 	} {
 		refusal = c.err
 		if a := s.want(c.status, "POST", "/v1/chat/completions", object{"messages": []object{user("x")}}); a.header.Get("X-Should-Retry") != c.header {
@@ -243,5 +250,85 @@ func TestMessageOfAStoppedEngine(t *testing.T) {
 	a := s.want(http.StatusBadRequest, "POST", "/v1/chat/completions", object{"messages": []object{user("x")}}) // 503 is repeated
 	if len(s.lengths()) != 1 || a.header.Get("X-Should-Retry") != "false" {
 		t.Errorf("%d conversations, %v", len(s.lengths()), a.header)
+	}
+}
+
+// unsure is a store that can be away, from the beginning or from its first append on, which takes effect.
+type unsure struct {
+	history.Store
+	isAway atomic.Bool
+}
+
+var errAway = errors.New("away")
+
+func (u *unsure) Info(ctx context.Context, id string) (history.Info, error) {
+	if u.isAway.Load() {
+		return history.Info{}, errAway
+	}
+	return u.Store.Info(ctx, id)
+}
+
+func (u *unsure) Read(ctx context.Context, id string, after int) iter.Seq2[canister.Canister, error] {
+	if u.isAway.Load() {
+		return func(yield func(canister.Canister, error) bool) { yield(nil, errAway) }
+	}
+	return u.Store.Read(ctx, id, after)
+}
+
+func (u *unsure) Append(ctx context.Context, id string, length int, canisters ...canister.Canister) error {
+	u.isAway.Store(true)
+	return errors.Join(u.Store.Append(ctx, id, length, canisters...), errAway)
+}
+
+// panicking is a store whose Append panics after it has taken effect, if it is armed.
+type panicking struct {
+	history.Store
+	isArmed atomic.Bool
+}
+
+func (p *panicking) Append(ctx context.Context, id string, length int, canisters ...canister.Canister) error {
+	err := p.Store.Append(ctx, id, length, canisters...)
+	if p.isArmed.Load() {
+		panic(errAway)
+	}
+	return err
+}
+
+// TestMessageOfAPanic: a message whose append panics may be in the log, too.
+func TestMessageOfAPanic(t *testing.T) {
+	store := &panicking{Store: history.NewMemory()}
+	s := serveStore(t, store, nil, echo, nil, nil)
+	id := s.create("first")
+	s.ended(id, 0)
+	store.isArmed.Store(true)
+	defer store.isArmed.Store(false)
+	a := s.want(http.StatusBadRequest, "POST", "/v1/responses", object{"conversation": id, "input": "x"})
+	if a.header.Get("X-Should-Retry") != "false" {
+		t.Errorf("it may be repeated: %v", a.header)
+	}
+}
+
+// TestMessageThatMayBeStored: clients are not told to repeat a request whose message is in the log, or may be. They are
+// if nothing was sent.
+func TestMessageThatMayBeStored(t *testing.T) {
+	away := &unsure{Store: history.NewMemory()}
+	away.isAway.Store(true)
+	for name, c := range map[string]struct {
+		store  history.Store
+		change func(*httpapi.Options)
+		status int
+	}{
+		"without a description": {store: &forgetful{Store: history.NewMemory()}, status: http.StatusBadRequest},
+		"perhaps appended":      {store: &unsure{Store: history.NewMemory()}, status: http.StatusBadRequest},
+		"no store":              {store: away, status: http.StatusServiceUnavailable},
+		"not opened": {store: history.NewMemory(), status: http.StatusServiceUnavailable, change: func(o *httpapi.Options) {
+			o.Open = func(context.Context, string) (*converse.Conversation, error) { return nil, errAway }
+		}},
+	} {
+		s := serveStore(t, c.store, nil, echo, nil, c.change)
+		a := s.want(c.status, "POST", "/v1/chat/completions", object{"messages": []object{user("x")}})
+		if isFinal := a.header.Get("X-Should-Retry") == "false"; isFinal != (c.status == http.StatusBadRequest) {
+			t.Errorf("%s: %v", name, a.header)
+		}
 	}
 }

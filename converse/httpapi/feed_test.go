@@ -133,6 +133,7 @@ func (c *client) delta(d engine.Delta) error {
 // of several servers, see only beginnings of messages and end with exactly the text of the log. CONSORT_CUT_STREAMS is the number
 // of clients.
 func TestCutStreams(t *testing.T) {
+	t.Parallel()
 	clients, err := strconv.Atoi(cmp.Or(os.Getenv("CONSORT_CUT_STREAMS"), "200"))
 	if err != nil {
 		t.Fatal(err)

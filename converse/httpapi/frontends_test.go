@@ -267,6 +267,7 @@ func TestEndThatIsNoticedLate(t *testing.T) {
 // TestRepeatedByTheClient: OpenAI's clients repeat a request when their time is over. The message that is in the log does
 // not enter a second time, unless the user sends it.
 func TestRepeatedByTheClient(t *testing.T) {
+	t.Parallel()
 	for path, body := range map[string]object{
 		"/v1/chat/completions": {"messages": []object{user("block")}},
 		"/v1/responses":        {"input": "block"},
@@ -374,31 +375,61 @@ func TestRunAgainAfterCancel(t *testing.T) {
 	}, nil, nil)
 	input := object{"threadId": "t", "runId": "r", "messages": []object{{"id": "m", "role": "user", "content": "block"}}}
 	for range 2 {
-		ctx, leave := context.WithCancel(t.Context())
-		request, err := http.NewRequestWithContext(ctx, "POST", s.server.URL+"/agui", strings.NewReader(mustJSON(t, input)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set(who, "ann")
-		request.Header.Set("Content-Type", "application/json")
-		response, err := s.server.Client().Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		id := response.Header.Get("Consort-Conversation")
-		length := s.lengths()[id]
-		if err := readStream(response, func(e streamed) bool { return !strings.Contains(e.data, "one ") }); err != nil {
-			t.Fatal(err)
-		}
-		leave()
-		if ended, _ := s.ended(id, length); ended.Reason != converse.ReasonCancelled {
-			t.Fatalf("it ended with %+v", ended)
-		}
+		s.leave(input)
 	}
 	isBlocked = false
 	for range 2 { // the second time, the log has the answer
 		if _, text, last := s.run(input); text != "You said: block" || last["outcome"] == nil {
 			t.Errorf("the text is %q, the last event %v", text, last)
+		}
+	}
+}
+
+// leave begins a run, and leaves when the model has begun to write.
+func (s *served) leave(input object) {
+	s.t.Helper()
+	ctx, leave := context.WithCancel(s.t.Context())
+	request, err := http.NewRequestWithContext(ctx, "POST", s.server.URL+"/agui", strings.NewReader(mustJSON(s.t, input)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set(who, "ann")
+	request.Header.Set("Content-Type", "application/json")
+	response, err := s.server.Client().Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	id := response.Header.Get("Consort-Conversation")
+	length := s.lengths()[id]
+	if err := readStream(response, func(e streamed) bool { return !strings.Contains(e.data, "one ") }); err != nil {
+		s.t.Fatal(err)
+	}
+	leave()
+	if ended, _ := s.ended(id, length); ended.Reason != converse.ReasonCancelled {
+		s.t.Fatalf("it ended with %+v", ended)
+	}
+}
+
+// TestNextMessageAfterAFailure: a message whose turn has failed or was stopped, and that the front end sends again
+// before the next one, does not enter a second time. One that was refused does.
+func TestNextMessageAfterAFailure(t *testing.T) {
+	refused := false
+	s := serve(t, recites, nil, refusing(&refused))
+	said := func(id, text string) object { return object{"id": id, "role": "user", "content": text} }
+	messages := []object{said("m1", "fail: send it to Ann")}
+	if _, _, last := s.run(object{"threadId": "t", "messages": messages}); last["type"] != "RUN_ERROR" {
+		t.Fatalf("the first run ended with %v", last)
+	}
+	messages = append(messages, said("m2", "block"))
+	s.leave(object{"threadId": "t", "runId": "r", "messages": messages})
+	s.leave(object{"threadId": "t", "runId": "r", "messages": messages}) // again, with another ID
+	messages, refused = append(messages, said("m3", "well")), true
+	s.want(http.StatusTooManyRequests, "POST", "/agui", object{"threadId": "t", "runId": "r", "messages": messages})
+	messages, refused = append(messages, said("m4", "go on")), false
+	want := "fail: send it to Ann|block|block|well\ngo on"
+	for range 2 { // the second time, the log has the answer
+		if _, text, last := s.run(object{"threadId": "t", "messages": messages}); text != want {
+			t.Errorf("the model has read %q; the last event is %v", text, last)
 		}
 	}
 }

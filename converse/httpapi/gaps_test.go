@@ -300,7 +300,7 @@ func TestSlowChat(t *testing.T) {
 		yield(converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID()}, Content: canister.Texts(whole), Finish: canister.FinishStop}}, nil)
 	}, nil, nil)
 	w := &blocked{httptest.NewRecorder(), written}
-	request := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(`{"stream":true,"messages":[{"role":"user","content":"x"}]}`))
+	request := httptest.NewRequest("POST", "http://localhost/v1/chat/completions", strings.NewReader(`{"stream":true,"messages":[{"role":"user","content":"x"}]}`))
 	request.Header.Set("Content-Type", "application/json")
 	time.AfterFunc(100*time.Millisecond, func() { close(done) })
 	httpapi.New(s.feed, nil).ServeHTTP(w, request)

@@ -21,12 +21,15 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/counter"
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/openstreams"
+	"github.com/consort-go/consort/internal/unsent"
 	"go.uber.org/zap"
 )
 
-// Options configure [New]. Nil, and the zero value of a field, mean the documented default.
+// Options configure [New]. Nil, the zero value of a field, and a negative number mean the
+// documented default.
 type Options struct {
 	// Open creates a conversation with its instructions. Pass the same function
 	// to the engine (engine.NewLocal). Nil adds no instructions.
@@ -51,6 +54,11 @@ type Options struct {
 	// the default. The engine decides which model answers. Nil means
 	// "consort". The list must not be empty.
 	Models func() []string
+	// Hosts are the host names of the server, with or without a port: a request with any
+	// other Host is refused (403), as a defence against DNS rebinding. Default: any name if
+	// Owner is set, which must refuse callers that it cannot identify; otherwise the loopback
+	// names of this machine. "*" allows any name and disables the defence.
+	Hosts []string
 	// Origins are the web origins, such as "https://app.example.com", whose scripts may
 	// send requests, in addition to the server's own host. "*" allows any. Other origins
 	// are refused (403). The handler sends no CORS headers and answers no preflight: a
@@ -82,6 +90,9 @@ type Options struct {
 type Entry struct {
 	// Conversation is the ID of the conversation; empty if it begins with the entry.
 	Conversation string
+	// ForkedAt is not 0 if the entry does not enter Conversation, but a new fork of its first
+	// ForkedAt canisters.
+	ForkedAt int
 	// Canister is a canister.User or a canister.Answer.
 	Canister canister.Canister
 	// Earlier is the past that the caller says the conversation has, if it begins with the
@@ -118,13 +129,14 @@ func New(feed *Feed, options *Options) http.Handler {
 	h := &handler{feed: feed, engine: feed.engine, store: feed.store, sent: counter.Names{Most: 1 << 16}}
 	if options != nil {
 		h.Options = *options
+		h.Hosts, h.Origins = slices.Clone(h.Hosts), slices.Clone(h.Origins)
 	}
-	h.MaxBody = cmp.Or(h.MaxBody, defaultBody)
-	h.MaxBodies = cmp.Or(h.MaxBodies, max(defaultBodies, 4*h.MaxBody))
+	h.MaxBody = cmp.Or(max(h.MaxBody, 0), defaultBody)
+	h.MaxBodies = cmp.Or(max(h.MaxBodies, 0), max(defaultBodies, 4*h.MaxBody))
 	h.bodies = bodymemory.New(h.MaxBodies, h.MaxBody)
-	h.MaxStreams = cmp.Or(h.MaxStreams, openstreams.DefaultPerOwner)
+	h.MaxStreams = cmp.Or(max(h.MaxStreams, 0), openstreams.DefaultPerOwner)
 	h.streams.Most = h.MaxStreams
-	h.Heartbeat = cmp.Or(h.Heartbeat, defaultHeartbeat)
+	h.Heartbeat = cmp.Or(max(h.Heartbeat, 0), defaultHeartbeat)
 	h.Logger = logevent.Logger(h.Logger)
 	if h.Models == nil {
 		h.Models = func() []string { return []string{defaultModel} }
@@ -156,7 +168,7 @@ func (h *handler) patterns() map[string]func(http.ResponseWriter, *http.Request)
 		"GET /api/conversations/{id}/waits":         h.waits,
 		"POST /api/conversations/{id}/waits/{wait}": h.answer,
 		"GET /v1/models":                            o.models,
-		"GET /v1/models/{model}":                    o.oneModel,
+		"GET /v1/models/{model...}":                 o.oneModel,
 		"POST /v1/chat/completions":                 o.chat,
 		"POST /v1/responses":                        o.respond,
 		"GET /v1/responses/{id}":                    o.response,
@@ -180,7 +192,11 @@ func (h *handler) mux() *http.ServeMux {
 
 // ServeHTTP implements [http.Handler].
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !h.isOriginAllowed(r) {
+	if (len(h.Hosts) > 0 || h.Owner == nil) && !hostnames.Allow(h.Hosts, r.Host) {
+		writeError(w, failure(http.StatusForbidden, "host_not_allowed", "The server does not have this name.", "Ask the operator of the server to add the name to its hosts."))
+		return
+	}
+	if !hostnames.AllowPage(r, h.Origins) {
 		writeError(w, failure(http.StatusForbidden, "origin_not_allowed", "Pages of this origin may not send requests.", "Ask the operator of the server to allow the origin."))
 		return
 	}
@@ -201,33 +217,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuseRoute answers a request that no route matches. serve is the answer of the mux,
 // which knows the methods of the path.
 func (h *handler) refuseRoute(w http.ResponseWriter, r *http.Request, serve http.Handler) {
-	answer := &dropped{header: http.Header{}}
+	answer := unsent.Response{}
 	serve.ServeHTTP(answer, r)
-	if allow := answer.header.Get("Allow"); allow != "" {
+	if allow := answer.Header().Get("Allow"); allow != "" {
 		w.Header().Set("Allow", allow)
 		writeError(w, failure(http.StatusMethodNotAllowed, "method_not_allowed", "This path does not have the method "+r.Method+".", "Use one of: "+allow+"."))
 		return
 	}
 	writeError(w, failure(http.StatusNotFound, "not_found", "There is nothing at this path.", "GET /api/openapi.json lists the paths."))
-}
-
-// dropped is a response that keeps only the header.
-type dropped struct{ header http.Header }
-
-func (d *dropped) Header() http.Header         { return d.header }
-func (d *dropped) Write(p []byte) (int, error) { return len(p), nil }
-func (d *dropped) WriteHeader(int)             {}
-
-// isOriginAllowed reports whether a request comes from no web page, or from one that may
-// send it.
-func (h *handler) isOriginAllowed(r *http.Request) bool {
-	origins := r.Header.Values("Origin")
-	if len(origins) == 0 || slices.Contains(h.Origins, "*") {
-		return true
-	}
-	u, err := url.Parse(origins[0])
-	isOwn := err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host) && origins[0] == u.Scheme+"://"+u.Host
-	return len(origins) == 1 && (isOwn || slices.ContainsFunc(h.Origins, func(o string) bool { return strings.EqualFold(o, origins[0]) }))
 }
 
 // refuse answers a request with an error, and logs the cause if the client does not see it.

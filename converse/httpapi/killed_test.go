@@ -39,7 +39,10 @@ func TestKilledBetweenCallAndResult(t *testing.T) {
 		"SQLite":     func(t *testing.T) string { return filepath.Join(t.TempDir(), "history.db") },
 		"PostgreSQL": func(t *testing.T) string { return pgtest.DSN(t) },
 	} {
-		t.Run(name, func(t *testing.T) { killedBetween(t, address(t)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killedBetween(t, address(t))
+		})
 	}
 }
 

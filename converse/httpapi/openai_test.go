@@ -4,16 +4,20 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi"
 )
 
 // object is a JSON object of a request.
@@ -146,6 +150,29 @@ func TestChatApprovalOfOneQuestion(t *testing.T) {
 	}
 }
 
+// TestChatAllowsWhatItHasShown: a chat cannot allow the call of a message that came from elsewhere: it has never
+// shown it.
+func TestChatAllowsWhatItHasShown(t *testing.T) {
+	s := serve(t, echo, ask, nil)
+	first := s.want(http.StatusOK, "POST", "/v1/chat/completions", object{"messages": []object{user("hello")}})
+	id := first.header.Get("Consort-Conversation")
+	s.want(http.StatusAccepted, "POST", "/api/conversations/"+id+"/messages", object{"message": "call: it"})
+	s.ended(id, 3)
+	chat := func(text string) object {
+		return object{"messages": []object{user("hello"), assistant(chatText(first)), user(text)}}
+	}
+	for _, text := range []string{"well", "/allow"} {
+		a := s.want(http.StatusConflict, "POST", "/v1/chat/completions", chat(text))
+		if strings.Contains(a.text, "/allow") || !strings.Contains(a.text, "/api/conversations/"+id+"/waits/") {
+			t.Errorf("%s: %s", text, a.text)
+		}
+	}
+	if answers := ofKind[canister.Answer](s, id); len(answers) != 0 {
+		t.Fatalf("the answers are %v", answers)
+	}
+	s.want(http.StatusOK, "POST", "/v1/chat/completions", chat("/deny too dear"))
+}
+
 // output returns the types of the items of a response, with their texts.
 func output(response object) (all []string) {
 	for _, one := range response["output"].([]any) {
@@ -244,6 +271,60 @@ func TestResponseApproval(t *testing.T) {
 	s.want(http.StatusConflict, "POST", "/v1/responses", reply)
 }
 
+// TestResponseAnsweredElsewhere: a wait that is answered over /api continues its response, which a request can continue
+// then.
+func TestResponseAnsweredElsewhere(t *testing.T) {
+	s := serve(t, echo, ask, nil)
+	begun := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "call: it", "background": true})
+	id, path := begun.header.Get("Consort-Conversation"), "/v1/responses/"+begun.form["id"].(string)
+	_, length := s.ended(id, 0)
+	if got := output(s.want(http.StatusOK, "GET", path, nil).form); len(got) != 2 || got[1] != "mcp_approval_request" {
+		t.Fatalf("got %q", got)
+	}
+	wait := ofKind[canister.Wait](s, id)[0].ID
+	s.want(http.StatusNoContent, "POST", "/api/conversations/"+id+"/waits/"+wait, object{"verdict": "allow"})
+	s.ended(id, length+1)
+	want := []string{"message I look. ", `mcp_call local.do {"what":"it"} completed did it`, "message You said: did it"}
+	got := s.want(http.StatusOK, "GET", path, nil)
+	if !slices.Equal(output(got.form), want) || got.form["status"] != "completed" {
+		t.Errorf("got %s", got.text)
+	}
+	next := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "more", "previous_response_id": begun.form["id"]})
+	if next.header.Get("Consort-Conversation") != id {
+		t.Errorf("it continues %v", next.header)
+	}
+}
+
+// TestResponseAfterAnotherCall: a response whose answer comes into the log after a canister of another call can be read.
+func TestResponseAfterAnotherCall(t *testing.T) {
+	store := history.NewMemory()
+	part := canister.Extra{Metadata: canister.Fields{"io.github.consort-go/part": json.RawMessage("5")}}
+	call := canister.Invocation{Head: canister.Head{ID: "i1"}, Message: "a", CallID: "c1", Name: "local__do", Arguments: `{"what":"it"}`}
+	other := canister.Invocation{Head: canister.Head{ID: "i2"}, Message: "a", CallID: "c2", Name: "local__do", Arguments: `{"what":"other"}`}
+	log := []canister.Canister{
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("call")},
+		canister.Assistant{Head: canister.Head{ID: "a"}, Model: "test", Finish: canister.FinishInvocations}, call, other,
+		canister.Wait{Head: canister.Head{ID: "w"}, For: canister.WaitApproval, Invocation: "i1", Deadline: time.Now().Add(time.Hour)},
+		canister.Result{Head: canister.Head{ID: "r2"}, Invocation: "i2", Content: canister.Texts("did other")},
+		canister.Answer{Head: canister.Head{ID: "x", Extra: part}, Wait: "w", Verdict: canister.VerdictAllow, By: "ann"},
+		canister.Result{Head: canister.Head{ID: "r1"}, Invocation: "i1", Content: canister.Texts("did it")},
+		canister.Assistant{Head: canister.Head{ID: "b"}, Model: "test", Finish: canister.FinishStop, Content: canister.Texts("both")},
+	}
+	owner := "owner-ann"
+	if err := errors.Join(store.Append(t.Context(), "c", 0, log...), store.Describe(t.Context(), "c", history.Change{Owner: &owner})); err != nil {
+		t.Fatal(err)
+	}
+	s := serveStore(t, store, nil, echo, nil, nil)
+	got := s.want(http.StatusOK, "GET", "/v1/responses/resp_c_5", nil)
+	if items := output(got.form); len(items) != 3 || items[2] != "message both" || got.form["status"] != "completed" {
+		t.Errorf("got %s", got.text)
+	}
+	for _, id := range []string{"resp_c_1", "resp_c_4", "resp_c_6", "resp_c_8"} {
+		s.want(http.StatusNotFound, "GET", "/v1/responses/"+id, nil)
+	}
+	s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "more", "previous_response_id": "resp_c_5"})
+}
+
 // TestBackground: a response in the background is read and cancelled.
 func TestBackground(t *testing.T) {
 	s := serve(t, echo, nil, nil)
@@ -326,5 +407,16 @@ func TestUnsupported(t *testing.T) {
 		t.Errorf("got %s", got.text)
 	}
 	s.want(http.StatusOK, "GET", "/v1/models/consort", nil)
+	const slashed = "meta-llama/Llama-3.3-70B"
+	s = serve(t, echo, nil, func(o *httpapi.Options) { o.Models = func() []string { return []string{slashed} } })
+	for _, name := range []string{slashed, "meta-llama%2FLlama-3.3-70B"} {
+		response := s.request("GET", "/v1/models/"+name, nil) // a path of OpenAPI has no slash in a parameter
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), `"id":"`+slashed+`"`) {
+			t.Errorf("%s: %s %s, %v", name, response.Status, text, err)
+		}
+	}
+	s.want(http.StatusNotFound, "GET", "/v1/models/", nil)
 	s.want(http.StatusBadRequest, "POST", "/v1/responses", "[]")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
@@ -31,7 +32,7 @@ type responseAnswer struct {
 
 	stream *stream // the rest is for a stream
 	number int     // of the next event
-	pieces writer
+	pieces pieces.Writer
 	open   map[string]any // the message that is being written; may be nil
 	calls  map[string]int // index of the item of each call, by the ID of its invocation
 }

@@ -292,8 +292,8 @@ func noResponse(param string) error {
 	return failure(http.StatusNotFound, "response_not_found", "There is no such response.", "Begin a new one.").about(param)
 }
 
-// stored returns a response from the log: the canisters after its position until the next
-// message, or the next answer to a wait.
+// stored returns a response from the log: the canisters after its position until the next message, or until an answer
+// to a wait that begins another response. An answer from elsewhere, such as the console, continues the response.
 func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer, history.Info, error) {
 	id, ok := responseOf(text)
 	if !ok {
@@ -308,7 +308,7 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 	}
 	t := &turn{h: o.h, conversation: id.conversation, after: id.after}
 	a := &responseAnswer{turn: t, id: id.String(), model: o.h.Models()[0]}
-	isBegun := false
+	isBegun, hasInput := false, false
 	for c, err := range o.h.store.Read(ctx, id.conversation, id.after) {
 		if err != nil {
 			return nil, found, err
@@ -316,7 +316,9 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 		isInput := c.Kind() == canister.KindUser
 		switch c := c.(type) {
 		case canister.Answer: // one request can have several
-			isInput = string(c.Metadata[partKey]) != strconv.Itoa(id.after)
+			part, isPart := c.Metadata[partKey]
+			isOwn := string(part) == strconv.Itoa(id.after)
+			isInput, hasInput = isPart && !isOwn, hasInput || isOwn
 		case canister.Assistant:
 			a.model = cmp.Or(c.Model, a.model)
 		}
@@ -330,11 +332,12 @@ func (o openAI) stored(ctx context.Context, text, param string) (*responseAnswer
 	if len(t.canisters) == 0 { // the conversation was deleted meanwhile
 		return nil, found, noResponse(param)
 	}
-	if first := t.canisters[0].Kind(); first != canister.KindUser && first != canister.KindAnswer {
+	isMessage := t.canisters[0].Kind() == canister.KindUser
+	if !isMessage && !hasInput { // other calls of the turn can have added canisters before the answer
 		return nil, found, noResponse(param)
 	}
 	a.created = t.canisters[0].Header().Time
-	if t.canisters[0].Kind() == canister.KindAnswer {
+	if !isMessage {
 		from := max(0, id.after-maxEarlier)
 		if t.earlier, err = history.From(ctx, o.h.store, id.conversation, from); err != nil {
 			return nil, found, err

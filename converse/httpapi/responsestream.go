@@ -17,12 +17,12 @@ import (
 func (a *responseAnswer) streamTo(ctx context.Context, s *stream) error {
 	defer s.stop()
 	a.stream, a.calls = s, map[string]int{}
-	a.pieces.send = a.piece
+	a.pieces.Send = a.piece
 	err := errors.Join(a.event("response.created", "response", a.form()), a.event("response.in_progress", "response", a.form()))
 	if err != nil {
 		return nil // the client has gone
 	}
-	to := sink{text: a.pieces.text, again: a.pieces.again, idle: s.idle(), added: func(_ int, c canister.Canister) error { return a.add(c) }}
+	to := sink{text: a.pieces.Text, again: a.pieces.Again, idle: s.idle(), added: func(_ int, c canister.Canister) error { return a.add(c) }}
 	ended, err := a.turn.follow(ctx, to)
 	if ctx.Err() != nil {
 		return nil
@@ -86,7 +86,7 @@ func (a *responseAnswer) add(c canister.Canister) error {
 }
 
 func (a *responseAnswer) completeMessage(message canister.Assistant) error {
-	text, err := a.pieces.complete(message)
+	text, err := a.pieces.Complete(message)
 	if err != nil || a.open == nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -207,51 +206,4 @@ func (h *handler) continued(ctx context.Context, of history.Info) (*turn, error)
 		}
 	}
 	return t, nil
-}
-
-// writer compares the pieces of a message with the text that was sent, because a stream of
-// OpenAI's API cannot take text back: it ends with errRewritten if the message is another one.
-type writer struct {
-	sent    string // of the current message
-	written string // of the current message, since it was begun again
-	send    func(piece string) error
-}
-
-func (w *writer) text(piece string) error {
-	w.written += piece
-	return w.catchUp(w.written)
-}
-
-func (w *writer) again() error {
-	w.written = ""
-	return nil
-}
-
-// complete sends the rest of a message that is in the log, and returns its text. A message
-// that was cancelled has the text that was sent.
-func (w *writer) complete(message canister.Assistant) (text string, err error) {
-	if text = w.sent; message.Finish != canister.FinishCancelled {
-		text = canister.TextOf(message.Content)
-		err = w.catchUp(text)
-		if err == nil && len(w.sent) > len(text) {
-			err = errRewritten
-		}
-	}
-	w.sent, w.written = "", ""
-	return text, err
-}
-
-func (w *writer) catchUp(text string) error {
-	if len(text) <= len(w.sent) {
-		if !strings.HasPrefix(w.sent, text) {
-			return errRewritten
-		}
-		return nil
-	}
-	rest, is := strings.CutPrefix(text, w.sent)
-	if !is {
-		return errRewritten
-	}
-	w.sent = text
-	return w.send(rest)
 }

@@ -4,10 +4,13 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/clienttools"
+	"github.com/consort-go/consort/converse/internal/titles"
 )
 
 // turnRequest says how a request continues or begins a conversation.
@@ -31,7 +34,11 @@ func (h *handler) startTurn(ctx context.Context, s turnRequest) (*turn, error) {
 		return nil, err
 	}
 	if s.conversation == "" {
-		return h.startNew(ctx, newConversation{id: newID(), owner: owner, earlier: s.earlier, message: s.user()})
+		id := newID()
+		if _, err := h.store.Info(ctx, id); err != nil && !errors.Is(err, history.ErrNotFound) {
+			return nil, err // nothing was sent: the client may repeat the request
+		}
+		return h.startNew(ctx, newConversation{id: id, owner: owner, earlier: s.earlier, message: s.user()})
 	}
 	found, err := h.ownedBy(ctx, s.conversation)
 	if err != nil {
@@ -43,7 +50,11 @@ func (h *handler) startTurn(ctx context.Context, s turnRequest) (*turn, error) {
 		}
 	}
 	user := s.user()
-	if err := h.Admit(ctx, Entry{Conversation: found.ID, Canister: user}, func(ctx context.Context) error { return h.sendMessage(ctx, found.ID, user) }); err != nil {
+	entry := Entry{Conversation: found.ID, Canister: user}
+	if s.fork != "" { // a repeated request has another fork, and is the same entry
+		entry.Conversation, entry.ForkedAt = found.Parent, found.ParentLength
+	}
+	if err := h.Admit(ctx, entry, func(ctx context.Context) error { return h.sendMessage(ctx, found.ID, user) }); err != nil {
 		return nil, err
 	}
 	return &turn{h: h, conversation: found.ID, id: user.ID, after: h.before(ctx, found.ID, user.ID, found.Length), sent: true}, nil
@@ -57,7 +68,7 @@ func (s *turnRequest) user() canister.User {
 
 // startNew begins a conversation with the title of its message.
 func (h *handler) startNew(ctx context.Context, b newConversation) (*turn, error) {
-	b.title = titleOf(b.message)
+	b.title = titles.Of(b.message)
 	if err := h.admitNew(ctx, b); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/repeats"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/waits"
 )
@@ -94,7 +95,17 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) error {
 			return invalid("content", "It is not a list of contents: "+err.Error()+".", "See docs/canisters.md for the forms of contents.")
 		}
 	}
-	if err := h.answerWait(r.Context(), found, given); err != nil {
+	isNamed := form.ID != "" // it may have been given before
+	if isNamed {
+		err = repeats.Check(r.Context(), h.store, found.ID, given)
+	}
+	if err == nil {
+		err = h.answerWait(r.Context(), found, given)
+	}
+	if err == nil && isNamed { // another one may have come first
+		err = repeats.Check(r.Context(), h.store, found.ID, given)
+	}
+	if err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -140,8 +151,8 @@ func check(wait openWait, given canister.Answer) error {
 		return failure(http.StatusForbidden, "not_yours_to_answer", "Another person has to answer this wait.", "Ask that person, or cancel the turn.")
 	case given.Verdict == canister.VerdictChange && !isObject, len(given.Arguments) > 0 && !isObject:
 		return invalid("arguments", "They are not a JSON object.", "Send the arguments of the call, or the answer to the question, as one object.")
-	case len(given.Arguments)+len(given.Reason) > waits.MaxAnswer/2:
-		return failure(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("The answer has more than %d bytes.", waits.MaxAnswer/2), "Give a shorter one.")
 	}
-	return nil
+	said := canister.Answer{Wait: given.Wait, Verdict: given.Verdict, Reason: given.Reason, Arguments: given.Arguments, Content: given.Content}
+	_, err := lineOf(said, "answer")
+	return err
 }

@@ -3,6 +3,9 @@
 package openaimodel
 
 import (
+	"bytes"
+	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -25,6 +28,7 @@ type accumulator struct {
 	refusal   []byte
 	thought   []byte  // reasoning_content, which some servers require in later requests
 	details   details // reasoning_details, likewise
+	cited     []json.RawMessage
 	calls     []*call
 	byIndex   map[int64]*call // latest call of each index
 	delta     int             // number of deltas, to recognise calls in the same delta
@@ -34,6 +38,8 @@ type accumulator struct {
 	overflown bool // more than maxCalls calls
 	began     bool // part of an answer has arrived
 	chosen    bool // a choice has arrived, possibly empty
+	atOnce    bool // the calls have arrived in one piece
+	idle      bool // the last chunk had nothing of the answer
 	fault     bool // an error came instead of an answer
 }
 
@@ -49,11 +55,12 @@ type call struct {
 
 // State implements [modelapi.Accumulator].
 func (a *accumulator) State() modelapi.State {
-	return modelapi.State{Began: a.began, Whole: a.chosen, Complete: a.finish != "", Fault: a.fault}
+	return modelapi.State{Began: a.began, Whole: a.chosen, Complete: a.finish != "", Idle: a.idle, Fault: a.fault}
 }
 
 // Add processes a chunk, which is a JSON object; see [modelapi.Accumulator].
 func (a *accumulator) Add(_ string, chunk gjson.Result) {
+	a.idle = true
 	chunk.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "choices":
@@ -96,10 +103,11 @@ func (a *accumulator) choices(list gjson.Result) {
 			switch key.Str {
 			case "delta":
 				a.message(value, true)
+				a.cite(value)
 			case "message": // see whole
 			case "finish_reason":
 				if value.Type == gjson.String && value.Str != "" {
-					a.finish, a.began = strings.Clone(value.Str), true
+					a.finish, a.began, a.idle = strings.Clone(value.Str), true, false
 				}
 				a.fault = a.fault || brokenOff[value.Str]
 			}
@@ -113,11 +121,22 @@ func (a *accumulator) choices(list gjson.Result) {
 // stream with the whole message, and Perplexity repeats the message so far with each
 // delta.
 func (a *accumulator) whole(choice gjson.Result) {
+	a.cite(choice.Get("message"))
 	said := len(a.text) > 0 || len(a.refusal) > 0 || len(a.calls) > 0
 	if said || choice.Get("delta").IsObject() && choice.Get("finish_reason").Str == "" {
 		return
 	}
 	a.message(choice.Get("message"), false)
+	a.atOnce = len(a.calls) > 0
+}
+
+// cite processes the sources that the text cites. Some servers repeat them.
+func (a *accumulator) cite(message gjson.Result) {
+	for _, source := range citations(message) {
+		if len(a.cited) < maxItems && !slices.ContainsFunc(a.cited, func(known json.RawMessage) bool { return bytes.Equal(known, source) }) {
+			a.cited, a.idle = append(a.cited, source), false
+		}
+	}
 }
 
 // message processes a piece of the message, or the whole message.
@@ -128,12 +147,14 @@ func (a *accumulator) message(delta gjson.Result, piece bool) {
 	a.delta++
 	var reasoning string
 	var calls, legacy gjson.Result
-	var text, refusal string
+	var text, spoken, refusal string
 	delta.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "content":
 			said, thought := contentOf(value)
 			text, reasoning = said, reasoning+thought
+		case "audio": // its data is not part of the history
+			spoken, a.idle = stringOf(value.Get("transcript")), false
 		case "refusal":
 			refusal = stringOf(value)
 		case "reasoning_content", "reasoning":
@@ -145,6 +166,7 @@ func (a *accumulator) message(delta gjson.Result, piece bool) {
 			}
 		case "reasoning_details":
 			a.details.add(value, piece)
+			a.idle = a.idle && len(value.Array()) == 0
 		case "tool_calls":
 			calls = value
 		case "function_call":
@@ -153,10 +175,10 @@ func (a *accumulator) message(delta gjson.Result, piece bool) {
 		return true
 	})
 	if reasoning != "" {
-		a.began = true
+		a.began, a.idle = true, false
 		a.emit(converse.Delta{Reasoning: reasoning})
 	}
-	a.say(&a.text, text)
+	a.say(&a.text, text+spoken)
 	a.say(&a.refusal, refusal)
 	switch {
 	case calls.IsArray():
@@ -174,7 +196,7 @@ func (a *accumulator) message(delta gjson.Result, piece bool) {
 
 func (a *accumulator) say(to *[]byte, text string) {
 	if text != "" {
-		a.began = true
+		a.began, a.idle = true, false
 		*to = append(*to, text...)
 		a.emit(converse.Delta{Text: text})
 	}
@@ -195,7 +217,7 @@ func (a *accumulator) fragment(piece, function gjson.Result) {
 	if c == nil {
 		return
 	}
-	c.delta = a.delta
+	c.delta, a.idle = a.delta, false
 	if c.id == "" {
 		c.id = id
 	}
@@ -282,7 +304,9 @@ func (c *call) rename(name string) {
 }
 
 // count processes the usage. Servers send it once, or the sum so far in each chunk, or
-// zeros until the end. The last usage that is not zero counts.
+// zeros until the end. The last usage that is not zero counts. xAI counts reasoning beside
+// completion_tokens and includes it only in total_tokens (docs.x.ai, Consumption and rate
+// limits), as gateways to Gemini do.
 func (a *accumulator) count(usage gjson.Result) {
 	if !usage.IsObject() {
 		return
@@ -296,6 +320,12 @@ func (a *accumulator) count(usage gjson.Result) {
 	}
 	if u.Cached == 0 {
 		u.Cached = usage.Get("prompt_cache_hit_tokens").Int()
+	}
+	if total := usage.Get("total_tokens").Int(); total > 0 {
+		u.Output = max(u.Output, total-u.Input)
+	}
+	if u.Reasoning > u.Output {
+		u.Output += u.Reasoning
 	}
 	if u != (canister.Usage{}) {
 		a.usage = &u

@@ -26,6 +26,10 @@ type messageWriter struct {
 	dst    []byte
 
 	fillSignatures, fillReasoning bool // with placeholders
+
+	alternates bool            // messages in a row with the same role are one
+	role       string          // of the message that is not written yet, because more may be added to it
+	parts      []modelapi.Part // of that message
 }
 
 // write appends the messages of the rest of a history.
@@ -35,6 +39,10 @@ func (w *messageWriter) write(dst []byte, history []canister.Canister) (modelapi
 	if err != nil {
 		return modelapi.Messages{}, fmt.Errorf("openaimodel: %w", err)
 	}
+	if w.alternates { // the last message may get more
+		w.flush()
+		settled, done = 0, 0
+	}
 	return modelapi.Messages{Text: w.dst, Settled: max(settled, len(dst)), Done: done}, nil
 }
 
@@ -42,14 +50,40 @@ func (w *messageWriter) write(dst []byte, history []canister.Canister) (modelapi
 func (w *messageWriter) one(c canister.Canister, group *modelapi.Group) {
 	switch c := c.(type) {
 	case canister.Supervisor:
-		w.plain(w.m.opts.SupervisorRole, c.Content)
+		role, text := w.m.opts.SupervisorRole, w.render.Text(c.Content)
+		if first := w.dst[len(w.dst)-1] == '[' && (w.role == "" || w.role == role); w.alternates && !first {
+			role, text = "user", "<system>\n"+text+"\n</system>"
+		}
+		w.add(role, []modelapi.Part{{Text: text}})
 	case canister.User:
-		w.message("user", w.render.Parts(c.Content))
+		w.add("user", w.render.Parts(c.Content))
 	case canister.Document:
-		w.message("user", w.render.Document(c))
+		w.add("user", w.render.Document(c))
 	default:
+		w.flush()
 		w.group(group)
 	}
+}
+
+// add writes a message of parts. If roles must alternate, it adds them to the message that is not
+// written yet.
+func (w *messageWriter) add(role string, parts []modelapi.Part) {
+	if !w.alternates {
+		w.message(role, parts)
+		return
+	}
+	if w.role != role {
+		w.flush()
+	}
+	w.role, w.parts = role, append(w.parts, parts...)
+}
+
+// flush writes the message that is not written yet.
+func (w *messageWriter) flush() {
+	if w.role != "" {
+		w.message(w.role, w.parts)
+	}
+	w.role, w.parts = "", nil
 }
 
 // group writes the assistant message, a tool message for each result, and a user message
@@ -78,7 +112,7 @@ func (w *messageWriter) group(g *modelapi.Group) {
 		media = append(media, shown...)
 	}
 	if len(media) > 0 {
-		w.message("user", media)
+		w.add("user", media)
 	}
 }
 
@@ -160,13 +194,6 @@ func (w *messageWriter) callID(call canister.Invocation) string {
 	return id
 }
 
-// plain writes a message that can only contain text.
-func (w *messageWriter) plain(role string, contents []canister.Content) {
-	w.begin(role)
-	w.content(w.render.Text(contents))
-	w.dst = append(w.dst, '}')
-}
-
 // content writes content that is a single text. Servers reject empty content, and with it
 // the whole history, on every later request.
 func (w *messageWriter) content(text string) {
@@ -194,10 +221,10 @@ func (w *messageWriter) message(role string, parts []modelapi.Part) {
 // toolMessage begins a message with a result.
 var toolMessage = []byte(`{"role":"tool"`)
 
-// begin opens a message. Mistral wants an answer between a result and a message of another
-// role (github.com/avante-corp/avante.nvim/pull/2695).
+// begin opens a message. Mistral, and templates whose roles alternate, want an answer between a
+// result and a message of another role (github.com/avante-corp/avante.nvim/pull/2695).
 func (w *messageWriter) begin(role string) {
-	if w.m.mistral && role != "assistant" && role != "tool" {
+	if (w.m.mistral || w.alternates) && role != "assistant" && role != "tool" {
 		if last := bytes.LastIndex(w.dst, toolMessage[:len(`{"role":"`)]); last >= 0 && bytes.HasPrefix(w.dst[last:], toolMessage) {
 			w.begin("assistant")
 			w.dst = append(jsontext.AppendMember(w.dst, "content", "[no answer]"), '}')

@@ -25,10 +25,11 @@ func (a *accumulator) reply(server *modelapi.Server, request *converse.Request) 
 		Finish: a.reason(),
 		Usage:  a.usage,
 	}
-	for _, text := range [][]byte{a.text, a.refusal} {
-		if len(text) > 0 {
-			message.Content = append(message.Content, canister.Text(string(text)))
-		}
+	if len(a.text) > 0 {
+		message.Content = append(message.Content, modelapi.Cited(string(a.text), a.cited))
+	}
+	if len(a.refusal) > 0 {
+		message.Content = append(message.Content, canister.Text(string(a.refusal)))
 	}
 	if len(a.thought) > 0 {
 		message.Metadata = server.Keep(reasoningKey, "", jsontext.AppendString(nil, string(a.thought)))
@@ -39,7 +40,8 @@ func (a *accumulator) reply(server *modelapi.Server, request *converse.Request) 
 		}
 		maps.Copy(message.Metadata, server.Keep(detailsKey, server.Model, text))
 	}
-	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter
+	cutOff := message.Finish == canister.FinishLength || message.Finish == canister.FinishContentFilter ||
+		a.finish == "" && !a.atOnce // a proxy that loses its server may still send [DONE]
 	calls := modelapi.NewCalls(request, message.ID)
 	for i, c := range a.calls {
 		if message.Finish == canister.FinishRefusal { // its calls do not run

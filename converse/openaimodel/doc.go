@@ -52,7 +52,12 @@
 // that OpenRouter requires as openaimodel.reasoning_details. The latter are sent back only
 // with the same model, because the host of a router stands for several providers. If a
 // server rejects answers of other models because they lack its signatures or reasoning,
-// the history is sent again with placeholders.
+// the history is sent again with placeholders. If it refuses an image or a file, a line of text
+// replaces it, and the next answer has its SHA-256 as openaimodel.media_refused, so that the
+// model of another process does not send it either.
+//
+// If a server refuses the order of roles, messages of the user in a row become one from then on,
+// and a Supervisor after the first messages is part of it, with a frame.
 //
 // The same history and tools always produce the same bytes. A conversation uses the model
 // that [Model.Bind] returns. It keeps the messages that it has sent and appends to them,
@@ -82,7 +87,9 @@
 // is an error, never a partial message, and so is a finish reason that reports a failure.
 // Arguments that were cut off at the token limit stay as they are, which is not valid
 // JSON. If a call was cut off before its arguments, a line that says so, and that is not
-// JSON either, replaces them. In both cases the call does not run, and the model is told.
+// JSON either, replaces them. This also holds for a call whose arguments are still empty at
+// a [DONE] without a finish reason. In all these cases the call does not run, and the model
+// is told.
 //
 // Failed attempts are retried, and each is reported as a [converse.Retry] before the wait.
 // A stream that breaks off is retried only if it has yielded nothing so far. If a

@@ -96,6 +96,74 @@ func TestRetriesAreVisible(t *testing.T) {
 	}
 }
 
+// TestWaitInAMessage: the server asks for a wait in its message, with a status or in a stream.
+func TestWaitInAMessage(t *testing.T) {
+	for _, test := range []struct {
+		status  int
+		header  http.Header
+		message string
+		want    time.Duration // 0 for the usual wait
+	}{
+		{200, nil, "Rate limit reached for m on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000. Please try again in 5.448s.", 5448 * time.Millisecond},
+		{429, nil, "Rate limit reached for m. Please try again in 20ms. Visit https://platform.openai.com.", 20 * time.Millisecond},
+		{429, nil, "Rate limit reached for model `m`. Please try again in 1m12.5s. Need more tokens?", 72500 * time.Millisecond},
+		{429, nil, "You exceeded your current quota, please check your plan and billing details. \\nPlease retry in 26.25s.", 26250 * time.Millisecond},
+		{429, nil, "Requests have exceeded the token rate limit. Please retry after 26 seconds.", 26 * time.Second},
+		{429, http.Header{"Retry-After": {"3"}}, "Please try again in 5s.", 3 * time.Second},
+		{503, nil, "Please try again in 30 minutes or later.", 0},
+		{503, nil, "Please try again in 30 milliseconds.", 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				r.Body.Close()
+				body := io.NopCloser(strings.NewReader(`{"error":{"message":"` + test.message + `","code":"rate_limit_exceeded"}}`))
+				return &http.Response{StatusCode: test.status, Header: test.header, Body: body, Request: r}, nil
+			})}
+			got := modeltest.Run(t.Context(), newModel(t, "http://localhost", openaimodel.Options{HTTPClient: client}), newRequest())
+			if len(got.Retries) != 2 {
+				t.Fatalf("%d retries, %v", len(got.Retries), got.Err)
+			}
+			if wait := got.Retries[0].Wait; test.want != 0 && wait != test.want || test.want == 0 && wait > 500*time.Millisecond {
+				t.Errorf("the wait is %v, want %v: %s", wait, test.want, test.message)
+			}
+		})
+	}
+	long := func(_ int, w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusTooManyRequests)
+		io.WriteString(w, `{"error":{"message":"Please try again in 7m12s."}}`)
+	}
+	if got := modeltest.Run(t.Context(), newModel(t, serve(t, long).URL, openaimodel.Options{}), newRequest()); len(got.Retries) != 0 || got.Err == nil {
+		t.Errorf("%d retries after a server asked for 7 minutes, %v", len(got.Retries), got.Err)
+	}
+}
+
+// TestAmendedRequestsAreNoRetries: a request that was changed because of a refusal does not count
+// against MaxRetries.
+func TestAmendedRequestsAreNoRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0
+		client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			r.Body.Close()
+			requests++
+			status, body := 503, `{"error":{"message":"Overloaded."}}`
+			switch requests {
+			case 1:
+				status, body = 400, `{"error":{"message":"Unknown parameter: stream_options."}}`
+			case 4:
+				status, body = 200, hello
+			}
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+		})}
+		got := modeltest.Run(t.Context(), newModel(t, "http://localhost", openaimodel.Options{HTTPClient: client}), newRequest())
+		if got.Err != nil || requests != 4 || len(got.Retries) != 3 {
+			t.Fatalf("%d requests and %d events, %v", requests, len(got.Retries), got.Err)
+		}
+		if first := got.Retries[1].Wait; first > 500*time.Millisecond {
+			t.Errorf("the first wait is %v", first)
+		}
+	})
+}
+
 // TestRetryComesBeforeTheWait: leaving the loop at the event ends the wait.
 func TestRetryComesBeforeTheWait(t *testing.T) {
 	var attempts atomic.Int32

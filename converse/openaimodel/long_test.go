@@ -22,6 +22,7 @@ import (
 // in requests and answer together: it never fails, and never sends more once it
 // knows. Between compactions each request begins with the one before, to the byte.
 func TestOutgrowingTheWindow(t *testing.T) {
+	t.Parallel()
 	const small, large = 8192, 40000
 	for _, test := range []struct {
 		name    string

@@ -41,7 +41,12 @@ type Model struct {
 	includeRefused atomic.Bool
 	// usageRefused is set when the server has rejected stream_options.
 	usageRefused atomic.Bool
-	fields       string // members of a request without settings of its own
+	// unforced is set when the server has said that the model cannot be forced to call a
+	// tool.
+	unforced atomic.Bool
+	// alternates is set when the server has refused messages because of the order of their roles.
+	alternates atomic.Bool
+	fields     string // members of a request without settings of its own
 }
 
 var (

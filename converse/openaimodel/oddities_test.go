@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/converse/openaimodel"
 	"github.com/consort-go/consort/internal/testing/dialects"
 	"github.com/consort-go/consort/internal/testing/modeltest"
@@ -161,6 +162,42 @@ func TestWholeBehindDeltas(t *testing.T) {
 	modeltest.Check(t, got, openaiserver.Want{Text: "Hi.", Calls: []openaiserver.WantCall{{ID: "a", Name: "f", Arguments: "{}"}}})
 }
 
+// TestCitationsOfChat: a text has the sources that it cites, once, from a stream and from a whole answer.
+func TestCitationsOfChat(t *testing.T) {
+	const source = `{"type":"url_citation","url_citation":{"url":"https://a.example","start_index":0,"end_index":3}}`
+	for _, form := range []string{
+		`{"choices":[{"message":{"content":"Hi.","annotations":[` + source + `]},"finish_reason":"stop"}]}`,
+		`data: {"choices":[{"delta":{"content":"Hi."}}]}` + "\n\n" +
+			`data: {"choices":[{"delta":{"content":"","annotations":[` + source + `]}}]}` + "\n\n" +
+			`data: {"choices":[{"delta":{"annotations":null},"message":{"content":"Hi.","annotations":[` + source + `]},"finish_reason":"stop"}]}` + "\n\n",
+	} {
+		server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, form) })
+		got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+		modeltest.Check(t, got, openaiserver.Want{Text: "Hi."})
+		text, _ := got.Reply.Message.Content[0].(canister.TextContent)
+		var sources []struct {
+			Citation struct{ URL string } `json:"url_citation"`
+		}
+		if err := json.Unmarshal(text.Metadata["io.github.consort-go/citations"], &sources); err != nil || len(sources) != 1 || sources[0].Citation.URL != "https://a.example" {
+			t.Errorf("%v, %s", err, text.Metadata)
+		}
+	}
+}
+
+// TestSpokenAnswers: the text of an answer in audio is its transcript.
+func TestSpokenAnswers(t *testing.T) {
+	for _, form := range []string{
+		`{"choices":[{"message":{"content":null,"audio":{"id":"audio_1","data":"UklGRg==","transcript":"Hi there."}},"finish_reason":"stop"}]}`,
+		`data: {"choices":[{"delta":{"audio":{"id":"audio_1","transcript":"Hi "}}}]}` + "\n\n" +
+			`data: {"choices":[{"delta":{"audio":{"data":"UklGRg=="}}}]}` + "\n\n" +
+			`data: {"choices":[{"delta":{"audio":{"transcript":"there."}}}]}` + "\n\n" +
+			`data: {"choices":[{"delta":{},"finish_reason":"stop"}]}` + "\n\n",
+	} {
+		server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, form) })
+		modeltest.Check(t, modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest()), openaiserver.Want{Text: "Hi there."})
+	}
+}
+
 // TestCutBeforeArguments: a call that was cut off before its arguments is not
 // one without arguments, which would run.
 func TestCutBeforeArguments(t *testing.T) {
@@ -174,6 +211,23 @@ func TestCutBeforeArguments(t *testing.T) {
 	if got.Err != nil || len(calls) != 2 || calls[0].Arguments != "{}" || calls[1].Name != "drop_all" ||
 		json.Valid([]byte(calls[1].Arguments)) || got.Reply.Message.Finish != canister.FinishLength {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestDoneBeforeArguments: a proxy that loses its server in the middle may end the stream as usual,
+// but without a finish reason. A call in one piece is not cut off.
+func TestDoneBeforeArguments(t *testing.T) {
+	call := `{"tool_calls":[{"index":0,"id":"a","function":{"name":"drop_all","arguments":""}}]}`
+	for form, want := range map[string]string{
+		"data: {\"choices\":[{\"delta\":%s}]}\n\ndata: [DONE]\n\n":                            modelapi.CutOffArguments,
+		"data: {\"choices\":[{\"delta\":%s,\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n": "{}",
+		`{"choices":[{"message":%s}]}`:                                                        "{}",
+	} {
+		server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, form, call) })
+		got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+		if calls := got.Reply.Invocations; got.Err != nil || len(calls) != 1 || calls[0].Arguments != want {
+			t.Errorf("%s: %+v", form, got)
+		}
 	}
 }
 

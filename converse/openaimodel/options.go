@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -137,7 +138,8 @@ type Options struct {
 	MaxRetries int
 	// ResponseTimeout limits the wait for the response header, and IdleTimeout the wait
 	// for more of the body; default 10 and 5 minutes. Models can be silent while they
-	// think. A negative value means no limit.
+	// think. For twelve times IdleTimeout the server may send nothing but pings. A
+	// negative value means no limit.
 	ResponseTimeout, IdleTimeout time.Duration
 	// MaxEventBytes limits one event of a stream, and MaxAnswerBytes a whole response;
 	// default 8 MiB and 64 MiB.
@@ -192,6 +194,7 @@ func settle(o Options) (Options, *url.URL, error) {
 	if o.ExtraBody, err = modelapi.PlainBody(o.ExtraBody); err != nil {
 		return o, nil, err
 	}
+	o.Headers, o.Stop = maps.Clone(o.Headers), slices.Clone(o.Stop)
 	if o.APIKey == "" && isOpenAI(base) {
 		o.APIKey = os.Getenv(keyName)
 	}

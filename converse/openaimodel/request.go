@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/consort-go/consort/converse/internal/toolschema"
 	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/invoker"
@@ -96,9 +97,24 @@ func (f *ResponseFormat) field() any {
 	return map[string]any{"type": "json_schema", "json_schema": schema}
 }
 
+// forces reports whether a request must force a call and the server has not refused that.
+func (m *Model) forces(request *converse.Request) bool {
+	return request.RequireInvocation && !m.unforced.Load()
+}
+
+// refusesForce reports whether the server has refused to force a call, which the model then
+// no longer asks for.
+func (m *Model) refusesForce(failed *converse.ModelError) bool {
+	if !modelapi.RefusesForce(failed) {
+		return false
+	}
+	m.unforced.Store(true)
+	return true
+}
+
 // appendTail appends the rest of a body after its messages, beginning with fields. tools
 // is nil if no tools are offered.
-func (m *Model) appendTail(dst []byte, request *converse.Request, fields string, tools []byte) []byte {
+func (m *Model) appendTail(dst []byte, request *converse.Request, forced bool, fields string, tools []byte) []byte {
 	dst = append(append(dst, ']'), fields...)
 	if tools == nil {
 		return append(dst, '}')
@@ -114,8 +130,9 @@ func (m *Model) appendTail(dst []byte, request *converse.Request, fields string,
 	case o.extra("tool_choice"):
 		value, _ := jsontext.Encode(o.ExtraBody["tool_choice"]) // settle has encoded it before
 		dst = append(jsontext.AppendName(dst, "tool_choice"), value...)
-	case request.RequireInvocation:
+	case forced:
 		dst = jsontext.AppendMember(dst, "tool_choice", "required")
+	case request.RequireInvocation: // the server leaves it to the model
 	case choice == "auto" || choice == "none" || choice == "required":
 		dst = jsontext.AppendMember(dst, "tool_choice", choice)
 	case choice != "" && m.opts.API == apiResponses:

@@ -24,6 +24,7 @@ type responses struct {
 	request    *converse.Request
 	transcript *modelapi.Transcript
 	included   bool // the last request has asked for encrypted reasoning
+	forced     bool // the last request forces a call because it must
 }
 
 var _ modelapi.API = (*responses)(nil)
@@ -32,13 +33,16 @@ var _ modelapi.API = (*responses)(nil)
 func (r *responses) Encode() ([]byte, *modelapi.BodyRef, error) {
 	t := r.transcript
 	r.included = !r.m.includeRefused.Load()
+	r.forced = r.m.forces(r.request)
+	t.Recall(r.m.server, r.request.History)
+	t.LeaveOut(r.request.History, 0, omittedKey)
 	fields, err := t.Fields(r.request, strconv.FormatBool(r.included)+r.first(), r.fields)
 	if err != nil {
 		return nil, nil, fmt.Errorf("openaimodel: %w", err)
 	}
-	writer := &inputWriter{m: r.m, plain: t.IsPlain(), render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true, Images: t.Images()}}
+	writer := &inputWriter{m: r.m, transcript: t, render: modelapi.Renderer{NoImages: r.m.opts.NoImages, Files: true, Images: t.Images(), Refused: t.Refused()}}
 	return t.Body(r.request.History, `{"input":[`, writer.write, func(dst []byte) []byte {
-		return r.m.appendTail(dst, r.request, fields, t.Tools(r.ctx, r.m.tools, r.request))
+		return r.m.appendTail(dst, r.request, r.forced, fields, t.Tools(r.ctx, r.m.tools, r.request))
 	})
 }
 
@@ -60,17 +64,19 @@ func (r *responses) Read(x *modelapi.Exchange, res *http.Response) (converse.Rep
 	if err != nil {
 		return reply, x.Broken(res, false, "%w", err)
 	}
+	r.transcript.Note(r.m.server, &reply.Message)
 	return reply, nil
 }
 
 // Amend implements [modelapi.API]. After the server has said that a model has no encrypted
 // reasoning, which older models have not, the model no longer asks for it. After it has
 // rejected reasoning of its own, for example because the key belongs to another
-// organization by now, or a large image, the conversation goes on without it.
+// organization by now, an image or a file, the conversation goes on without it. After it has
+// refused to force a call, the model no longer asks for that.
 func (r *responses) Amend(x *modelapi.Exchange, failed *converse.ModelError) bool {
 	said := strings.ToLower(failed.Message)
 	switch {
-	case r.transcript.Shrink(failed):
+	case r.transcript.Shrink(failed), r.transcript.Omit(failed, x.Sent()), r.forced && r.m.refusesForce(failed):
 	case failed.Status != http.StatusBadRequest && failed.Status != http.StatusOK: // in a stream
 		return false
 	case strings.Contains(said, "encrypted content is not supported"):
@@ -79,7 +85,7 @@ func (r *responses) Amend(x *modelapi.Exchange, failed *converse.ModelError) boo
 		}
 		r.m.includeRefused.Store(true)
 	case failed.Code == "invalid_encrypted_content", strings.Contains(said, "encrypted content") && strings.Contains(said, "could not be verified"):
-		if !r.transcript.Forget() {
+		if !r.transcript.Forget(r.request.History) {
 			return false
 		}
 	default:

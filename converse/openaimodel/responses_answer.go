@@ -19,6 +19,10 @@ import (
 // outputKey is the member of a message's metadata with the items of an answer.
 const outputKey = "openaimodel.output"
 
+// omittedKey is the member of a message's metadata that says that the request for the answer
+// left out the reasoning of all answers before it, because the server had rejected that.
+const omittedKey = "openaimodel.reasoning_omitted"
+
 // maxItems limits the items of one answer.
 const maxItems = 1024
 
@@ -36,6 +40,7 @@ type responseAnswer struct {
 	usage     *canister.Usage
 	ran       string // the tool of an MCP server that the server has called by itself
 	ended     bool   // the response has come to its end
+	idle      bool   // the last event was only a sign of life
 	fault     bool   // an error came instead of an answer
 	overflown bool   // more than maxItems items
 }
@@ -64,7 +69,7 @@ type responsePart struct {
 
 // State implements [modelapi.Accumulator].
 func (a *responseAnswer) State() modelapi.State {
-	return modelapi.State{Began: len(a.items) > 0 || a.ended, Whole: a.ended, Complete: a.ended, Done: a.ended, Fault: a.fault, Ran: a.ran}
+	return modelapi.State{Began: len(a.items) > 0 || a.ended, Whole: a.ended, Complete: a.ended, Done: a.ended, Idle: a.idle, Fault: a.fault, Ran: a.ran}
 }
 
 // Add processes an event, or a whole response; see [modelapi.Accumulator].
@@ -73,6 +78,7 @@ func (a *responseAnswer) Add(event string, value gjson.Result) {
 	if kind == "" {
 		kind = event
 	}
+	a.idle = kind == "keepalive" || kind == "ping" || kind == "response.in_progress" || kind == "response.queued"
 	switch kind {
 	case "error", "response.failed":
 		a.fault = true
@@ -304,7 +310,7 @@ func (a *responseAnswer) finishMessage(item *responseItem, contents []gjson.Resu
 	}
 }
 
-// citations returns the sources that a part of a message cites.
+// citations returns the sources that a message of Chat Completions, or a part of one of Responses, cites.
 func citations(part gjson.Result) (sources []json.RawMessage) {
 	for _, annotation := range part.Get("annotations").Array() {
 		sources = append(sources, bytes.ToValidUTF8([]byte(annotation.Raw), []byte("\uFFFD")))

@@ -16,10 +16,10 @@ import (
 // inputWriter writes canisters as input items of Responses. The output depends only on the
 // canisters and the model's options.
 type inputWriter struct {
-	m      *Model
-	render modelapi.Renderer
-	plain  bool // leave out what the server has rejected of its own
-	dst    []byte
+	m          *Model
+	transcript *modelapi.Transcript // knows the answers that are sent without the server's own data
+	render     modelapi.Renderer
+	dst        []byte
 }
 
 // write appends the items of the rest of a history.
@@ -162,7 +162,7 @@ func (w *inputWriter) result(r canister.Result) []modelapi.Part {
 // false, and writes nothing, if they came from another server or model, or no longer match
 // the canisters.
 func (w *inputWriter) replay(g *modelapi.Group) bool {
-	if w.plain {
+	if w.transcript.LeavesOut(g.Message) {
 		return false
 	}
 	items := w.m.server.KeptItems(g, outputKey, w.m.name, "function_call")

@@ -115,7 +115,18 @@ func TestContextLength(t *testing.T) {
 		{
 			"Groq, per minute", 413,
 			"{\"error\":{\"message\":\"Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 9000, please " +
-				"reduce your message size and try again.\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}", "rate_limit_exceeded",
+				"reduce your message size and try again.\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}}", converse.CodeContextLength,
+		},
+		{
+			"OpenAI, per minute", 429,
+			`{"error":{"message":"Request too large for gpt-5 in organization org-1 on tokens per min (TPM): Limit 30000, Requested 36741. The ` +
+				`input or output tokens must be reduced in order to run successfully.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`,
+			converse.CodeContextLength,
+		},
+		{
+			"OpenAI, too much at once", 429,
+			`{"error":{"message":"Rate limit reached for gpt-5 in organization org-1 on tokens per min (TPM): Limit 30000, Used 29000, Requested ` +
+				`2000. Please try again in 2s.","type":"tokens","param":null,"code":"rate_limit_exceeded"}}`, "rate_limit_exceeded",
 		},
 		{"Bedrock, throttled", 429, `{"message":"Too many tokens, please wait before trying again."}`, ""},
 		{"a limit of requests", 429, `{"error":{"message":"The input is too long for your tier; slow down.","code":"tpm"}}`, "tpm"},

@@ -13,17 +13,15 @@ import (
 	"fmt"
 	"io/fs"
 	"mime"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/bounds"
+	"github.com/consort-go/consort/internal/fileurl"
 	"github.com/consort-go/consort/internal/foldername"
 	"github.com/consort-go/consort/internal/writefile"
 )
@@ -74,8 +72,7 @@ func (f *Folder) Keep(_ context.Context, conversation string, whole canister.Con
 		return canister.LinkContent{}, errors.Join(errRemovedMeanwhile, ignoreAbsent(err), f.removeUnowned(name))
 	}
 	size := int64(len(data))
-	address := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}
-	return canister.LinkContent{URI: address.String(), Name: name, Title: "the whole of it", MIME: mimeType, Size: &size}, nil
+	return canister.LinkContent{URI: fileurl.Of(path), Name: name, Title: "the whole of it", MIME: mimeType, Size: &size}, nil
 }
 
 // create creates a folder and the missing ones above it, and syncs their names.
@@ -106,18 +103,8 @@ func (f *Folder) write(path string, data []byte) error {
 	return err
 }
 
-// syncPath returns when a file, or the names in a folder, are on the disk, if that can be known.
-func (f *Folder) syncPath(path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	if err = f.sync(file); runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) { // it has no such operation
-		err = nil
-	}
-	return err
-}
+// syncPath returns when a file, or the names in a folder, are on the disk.
+func (f *Folder) syncPath(path string) error { return writefile.SyncPath(path, f.sync) }
 
 var errRemovedMeanwhile = errors.New("the conversation was deleted meanwhile")
 
@@ -272,11 +259,7 @@ func (f *Folder) linked(canisters ...canister.Canister) (names []string) {
 	for _, c := range canisters {
 		for _, content := range canister.ContentOf(c) {
 			link, _ := content.(canister.LinkContent)
-			address, err := url.Parse(link.URI)
-			if err != nil || address.Scheme != "file" {
-				continue
-			}
-			path := filepath.FromSlash(address.Path)
+			path := fileurl.Path(link.URI)
 			if name := filepath.Base(path); filepath.Dir(path) == folder && spilled.MatchString(name) {
 				names = append(names, name)
 			}

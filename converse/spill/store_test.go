@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
@@ -109,6 +110,35 @@ func TestDeleteRemovesWhatWasSpilled(t *testing.T) {
 		if left, _ := os.ReadDir(filepath.Join(path, "owners")); len(left) > 0 {
 			t.Errorf("left are %v", left)
 		}
+	})
+}
+
+// When the results of an expired conversation cannot be removed, the error says that the conversation is
+// deleted. Deleting it again removes them.
+func TestExpiredWithoutItsResults(t *testing.T) {
+	spillStores(t, func(t *testing.T, folder *spill.Folder, store history.Store, path string) {
+		turnWith(t, folder, store, "talk", "text")
+		owner := filepath.Join(path, "owners", "talk")
+		if err := os.Rename(owner, owner+".away"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(owner, nil, 0o600); err != nil { // it cannot be read as a folder, also by root
+			t.Fatal(err)
+		}
+		var failed error
+		for info, err := range (history.Retention{Keep: time.Hour, ExpireOpen: true}).Apply(t.Context(), store, time.Now().Add(2*time.Hour)) {
+			if failed = errors.Join(failed, err); info.ID != "talk" {
+				t.Errorf("the error is about %q: %v", info.ID, err)
+			}
+		}
+		if failed == nil || !strings.Contains(failed.Error(), "is deleted, but its spilled results are not") || strings.Contains(failed.Error(), "was not deleted") {
+			t.Errorf("it failed with %v", failed)
+		}
+		if err := errors.Join(os.Remove(owner), os.Rename(owner+".away", owner)); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, store, "talk")
+		wantSpilled(t, path)
 	})
 }
 

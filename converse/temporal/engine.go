@@ -17,7 +17,10 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/claim"
+	"github.com/consort-go/consort/converse/internal/opening"
+	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/contain"
 	"go.temporal.io/sdk/client"
 )
 
@@ -134,11 +137,12 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 	}
 	owner := ""
 	if e.opts.Owner != nil {
-		if owner, err = e.opts.Owner(ctx); err != nil {
+		err := contained(func() (err error) { owner, err = e.opts.Owner(ctx); return err })
+		if err != nil {
 			return fmt.Errorf("temporal: the owner of %s: %w", conversation, err)
 		}
 	}
-	err = e.post(ctx, conversation, message)
+	err = contained(func() error { return e.post(ctx, conversation, message) })
 	claimed := claim.Set(ctx, e.store, conversation, message.ID, owner) // also if an error came after the message
 	if err := cmp.Or(err, claimed); err != nil {
 		return err
@@ -146,12 +150,25 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 	return kept(e.wake(ctx, conversation))
 }
 
-// wake notifies the workflow of a conversation that the log has grown.
+// wakeTimeout bounds the notification of a workflow for a caller that has left.
+const wakeTimeout = 5 * time.Second
+
+// wake notifies the workflow of a conversation that the log has grown, also after the end of
+// ctx: no other caller would.
 func (e *Engine) wake(ctx context.Context, conversation string) error {
-	if e.opts.Noted == 0 {
-		return e.signal(ctx, conversation, wakeSignal)
+	if e.opts.Noted > 0 && ctx.Err() == nil {
+		if err := e.look(ctx, conversation, e.opts.Noted); err == nil || ctx.Err() == nil {
+			return err
+		}
 	}
-	return e.look(ctx, conversation, e.opts.Noted)
+	return e.notify(ctx, conversation)
+}
+
+// notify is like wake, and does not wait for a worker.
+func (e *Engine) notify(ctx context.Context, conversation string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTimeout)
+	defer cancel()
+	return e.signal(ctx, conversation, wakeSignal)
 }
 
 // kept wraps an error that occurred after the change was in the log.
@@ -169,7 +186,12 @@ func (e *Engine) Answer(ctx context.Context, conversation string, answer caniste
 		return err
 	}
 	defer leave()
-	if err := waits.Answer(ctx, e.store, conversation, answer, e.opts.Now()); err != nil {
+	err = waits.Answer(ctx, e.store, conversation, answer, e.opts.Now())
+	if errors.Is(err, waits.ErrNotOpen) {
+		return err
+	}
+	if err != nil { // an append that returned an error can have taken effect
+		_ = e.notify(ctx, conversation)
 		return err
 	}
 	return kept(e.wake(ctx, conversation))
@@ -192,7 +214,7 @@ func (e *Engine) Cancel(ctx context.Context, conversation string) error {
 	return kept(e.stop(ctx, conversation, stopping))
 }
 
-// Watch implements [engine.Engine].
+// Watch implements [engine.Engine]. It ends with the error of a panic of Options.Open.
 func (e *Engine) Watch(ctx context.Context, conversation string, after int) iter.Seq2[engine.Event, error] {
 	return func(yield func(engine.Event, error) bool) {
 		ctx, leave, err := e.enter(ctx)
@@ -201,28 +223,43 @@ func (e *Engine) Watch(ctx context.Context, conversation string, after int) iter
 			return
 		}
 		defer leave()
-		watcher := engine.Watcher{Log: e.store, Stream: news{Engine: e}, Poll: e.opts.Poll, Next: e.next()}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		watcher := engine.Watcher{Log: e.store, Stream: news{Engine: e}, Poll: e.opts.Poll, Next: e.next(cancel)}
 		watcher.Watch(ctx, conversation, after)(yield)
 	}
 }
 
 // next returns a function that returns the next step of a conversation given its
-// limits, or nil if conversations cannot be opened.
-func (e *Engine) next() func(context.Context, string) (converse.Command, error) {
+// limits, or nil if conversations cannot be opened. After a panic it calls end:
+// there is no log for it, and a worker reports other errors.
+func (e *Engine) next(end context.CancelCauseFunc) func(context.Context, string) (converse.Command, error) {
 	if e.opts.Open == nil {
 		return nil
 	}
-	return func(ctx context.Context, conversation string) (converse.Command, error) {
-		talk, err := e.opts.Open(ctx, conversation)
-		if err != nil {
-			return nil, err
+	return func(ctx context.Context, conversation string) (command converse.Command, err error) {
+		err = contained(func() error {
+			talk, err := opening.Open(ctx, e.opts.Open, conversation)
+			if err != nil {
+				return err
+			}
+			err = errors.Join(talk.Load(ctx), talk.Close(context.WithoutCancel(ctx)))
+			command = talk.Next()
+			return err
+		})
+		if _, panicked := errors.AsType[*contain.Panic](err); panicked {
+			end(err)
 		}
-		defer func() { _ = talk.Close(context.WithoutCancel(ctx)) }()
-		if err := talk.Load(ctx); err != nil {
-			return nil, err
-		}
-		return talk.Next(), nil
+		return command, err
 	}
+}
+
+// contained calls f, and returns a panic of a function of the program as an error.
+func contained(f func() error) (err error) {
+	if panicked := contain.Call("a function of the program", func() { err = f() }); panicked != nil {
+		return &programerror.Error{What: "temporal: a function of the program panicked", Cause: panicked}
+	}
+	return contain.Error(err)
 }
 
 // Close implements [engine.Engine]. Waiting calls, including Watch, end with

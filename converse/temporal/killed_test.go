@@ -79,7 +79,7 @@ func killedWorker(ctx context.Context, c *killtable.Child) error {
 	w, err := NewWorker(connection, c.Store, open, &WorkerOptions{
 		Queue: name, Prefix: name + "/", Stream: stream,
 		// With a dozen at a time a child that lives may stand still for a second.
-		Heartbeat: 2500 * time.Millisecond, Backoff: 50 * time.Millisecond, Sweep: -1,
+		Heartbeat: 2500 * time.Millisecond, Backoff: 50 * time.Millisecond, Grace: time.Second, Sweep: -1,
 	})
 	if err != nil {
 		return err

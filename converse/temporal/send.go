@@ -5,6 +5,7 @@ package temporal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	enumspb "go.temporal.io/api/enums/v1"
 )
 
 // lines queues the callers of Send for each conversation in order of arrival. The zero
@@ -63,9 +65,9 @@ func (l *lines) leave(conversation string, mine chan struct{}) {
 
 // post appends a message to the log once the turn before it is over.
 func (e *Engine) post(ctx context.Context, conversation string, message canister.User) error {
-	wait := turnEnd{Engine: e, conversation: conversation}
+	wait := turnEnd{Engine: e, conversation: conversation, since: message.Time.Add(-engine.Skew)}
 	for {
-		free, err := wait.over(ctx, message.Head)
+		free, err := wait.over(ctx, message.ID)
 		if err != nil {
 			return err
 		}
@@ -88,7 +90,9 @@ func (e *Engine) post(ctx context.Context, conversation string, message canister
 type turnEnd struct {
 	*Engine
 	conversation string
-	woken        int64 // length of the workflow's history when it was woken; 0 if it was not
+	since        time.Time // the message is not in the log before
+	woken        int64     // length of the workflow's history when it was woken; 0 if it was not
+	ended        time.Time // when the workflow before that had ended, if it had
 }
 
 // lookedAt is the minimum number of events by which a workflow's history grows while it
@@ -97,14 +101,19 @@ type turnEnd struct {
 const lookedAt = 9
 
 // over reports whether a message may enter: no turn is running, or the message is
-// already in the log.
-func (t *turnEnd) over(ctx context.Context, message canister.Head) (bool, error) {
-	_, canisters, err := engine.LastTurn(ctx, t.store, t.conversation, message.Time.Add(-engine.Skew))
+// already in the log. It returns [engine.ErrBusy] if calls are open and the turn that would
+// complete them has failed for good.
+func (t *turnEnd) over(ctx context.Context, message string) (bool, error) {
+	now := t.opts.Now()
+	_, canisters, err := engine.LastTurn(ctx, t.store, t.conversation, t.since)
 	if err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == message.ID }) {
+	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == message }) {
 		return true, nil
+	}
+	if now = now.Add(-engine.Skew); now.After(t.since) {
+		t.since = now // what was appended before was searched
 	}
 	switch next := converse.Next(canisters, converse.Policy{Conversation: t.conversation}, t.opts.Now()).(type) {
 	case converse.Await:
@@ -115,17 +124,20 @@ func (t *turnEnd) over(ctx context.Context, message canister.Head) (bool, error)
 		}
 	}
 	seen, err := t.seen(ctx, t.conversation)
+	pending := canister.Pending(canisters)
 	switch {
 	case err != nil || seen.working:
 		return false, err
 	case seen.resting && t.woken > 0 && seen.events >= t.woken+lookedAt:
 		return true, nil
-	case !seen.resting && len(canister.Pending(canisters)) == 0:
+	case !seen.resting && len(pending) == 0:
 		return true, nil
+	case t.woken > 0 && seen.status == enumspb.WORKFLOW_EXECUTION_STATUS_FAILED && seen.ended.After(t.ended):
+		return false, fmt.Errorf("%w: %q, because the turn has failed (%s); nothing was sent", engine.ErrBusy, pending[0].ID, seen.failed.text)
 	case t.woken > 0 && seen.resting:
 		return false, nil
 	}
 	// It is about to begin, or was not notified.
-	t.woken = max(seen.events, 1)
+	t.woken, t.ended = max(seen.events, 1), seen.ended
 	return false, t.signal(ctx, t.conversation, wakeSignal)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/forked"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.uber.org/zap"
 )
@@ -82,9 +83,10 @@ func (s sweep) once(ctx context.Context, filter history.Filter) (woken int, err 
 }
 
 // needed reports whether a wake-up is missing: no worker is working on the
-// conversation, and the log has grown since the last one did.
+// conversation, and the log has grown since the last one did. A fork that has not begun
+// needs none.
 func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
-	if time.Since(info.Changed) < s.young {
+	if time.Since(info.Changed) < s.young || forked.IsUntouched(info) {
 		return false, nil // the next sweep finds it too
 	}
 	seen, err := s.seen(ctx, info.ID)

@@ -4,6 +4,7 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -75,22 +76,24 @@ func TestLostWakeUps(t *testing.T) {
 		ended  time.Duration // after the last change
 		log    []canister.Canister
 		want   int
+		fork   bool // it is a fork that has not begun
 	}{
-		{"after the end", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, -time.Second, nil, 1},
-		{"just before the end", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, time.Second, nil, 1},
-		{"at the beginning of the idle minute", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, idle, nil, 1},
-		{"and the server's clock is ahead", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, idle + young - 1, nil, 1},
-		{"before the idle minute", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, idle + young, nil, 0},
-		{"before a failure", enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, time.Second, nil, 0},
-		{"after a failure", enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, -time.Second, nil, 1},
-		{"before a termination", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, time.Hour, nil, 1},
-		{"before it was cancelled", enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, time.Hour, nil, 1},
-		{"before it took too long", enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT, time.Hour, nil, 1},
-		{"a long turn before a termination", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, time.Hour, longTurn(message), 1},
-		{"a long turn before it was cancelled", enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, time.Hour, longTurn(message), 1},
-		{"a long turn before it took too long", enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT, time.Hour, longTurn(message), 1},
-		{"a long turn that may be over", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, time.Hour, longTurn(message), 0},
-		{"a wait before a termination", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, time.Hour, waiting, 0},
+		{"after the end", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, -time.Second, nil, 1, false},
+		{"just before the end", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, time.Second, nil, 1, false},
+		{"at the beginning of the idle minute", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, idle, nil, 1, false},
+		{"and the server's clock is ahead", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, idle + young - 1, nil, 1, false},
+		{"before the idle minute", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, idle + young, nil, 0, false},
+		{"before a failure", enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, time.Second, nil, 0, false},
+		{"after a failure", enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, -time.Second, nil, 1, false},
+		{"before a termination", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, time.Hour, nil, 1, false},
+		{"before it was cancelled", enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, time.Hour, nil, 1, false},
+		{"before it took too long", enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT, time.Hour, nil, 1, false},
+		{"a long turn before a termination", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, time.Hour, longTurn(message), 1, false},
+		{"a long turn before it was cancelled", enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED, time.Hour, longTurn(message), 1, false},
+		{"a long turn before it took too long", enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT, time.Hour, longTurn(message), 1, false},
+		{"a long turn that may be over", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, time.Hour, longTurn(message), 0, false},
+		{"a wait before a termination", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, time.Hour, waiting, 0, false},
+		{"a fork that has not begun", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, -time.Second, nil, 0, true},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,6 +103,11 @@ func TestLostWakeUps(t *testing.T) {
 				}
 				if err := store.Append(t.Context(), "talk", 0, try.log...); err != nil {
 					t.Fatal(err)
+				}
+				if try.fork {
+					if err := errors.Join(store.Fork(t.Context(), "talk", len(try.log), "fork"), store.Delete(t.Context(), "talk", history.AnyLength)); err != nil {
+						t.Fatal(err)
+					}
 				}
 				server := &lastWorkflow{status: try.status, ended: time.Now().Add(try.ended)}
 				s := sweep{starter: starter{client: server, prefix: defaultPrefix}, store: store, young: young, idle: idle}

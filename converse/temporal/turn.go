@@ -13,6 +13,8 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/elsewhere"
+	"github.com/consort-go/consort/converse/internal/opening"
 	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/internal/unsaved"
 	"github.com/consort-go/consort/internal/contain"
@@ -31,7 +33,7 @@ func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 	l := &lease{
 		beat:    func(ctx context.Context) error { return w.beat(ctx, info.TaskToken) },
 		timeout: info.HeartbeatTimeout,
-		stop:    activity.GetWorkerStopChannel(ctx),
+		stop:    w.stopping.Done(),
 		grace:   w.opts.Grace,
 	}
 	run, end := l.begin(ctx)
@@ -59,9 +61,20 @@ func (w *Worker) turn(ctx context.Context, o order) (outcome, error) {
 	return out, nil
 }
 
-// carryOn opens the conversation, works, and closes it. A panic is returned as an
+// carryOn carries a conversation on, again if a message enters before the work begins: its
+// author may have other trusted values.
+func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) (converse.Turn, error) {
+	for {
+		turn, err := w.carryOnOnce(ctx, l, told)
+		if _, is := errors.AsType[*elsewhere.Error](err); !is || !l.held(ctx) {
+			return turn, err
+		}
+	}
+}
+
+// carryOnOnce opens the conversation, works, and closes it. A panic is returned as an
 // error.
-func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) (turn converse.Turn, err error) {
+func (w *Worker) carryOnOnce(ctx context.Context, l *lease, told *engine.Publisher) (turn converse.Turn, err error) {
 	id := zap.String(telemetry.ConversationField, told.Conversation)
 	defer func() {
 		if value := recover(); value != nil {
@@ -77,12 +90,9 @@ func (w *Worker) carryOn(ctx context.Context, l *lease, told *engine.Publisher) 
 	if ctx, err = w.trusted(ctx, told.Conversation); err != nil {
 		return turn, err
 	}
-	talk, err := w.open(ctx, told.Conversation)
-	switch {
-	case err != nil:
-		return turn, &programerror.Error{What: "the conversation cannot be opened", Cause: err}
-	case talk == nil || talk.ID() != told.Conversation:
-		return turn, fmt.Errorf("the conversation that was opened is not %q: set Options.ID of the conversation", told.Conversation)
+	talk, err := opening.Open(ctx, w.open, told.Conversation)
+	if err != nil {
+		return turn, err
 	}
 	defer func() {
 		if err := talk.Close(context.WithoutCancel(ctx)); err != nil {
@@ -143,11 +153,17 @@ func work(ctx context.Context, talk *converse.Conversation, l *lease, told *engi
 	return turn, nil
 }
 
-// trusted adds the trusted values that the program supplies for a conversation.
+// trusted adds the trusted values that the program supplies for a conversation. Work with the
+// context fails if a message enters before it begins.
 func (w *Worker) trusted(ctx context.Context, conversation string) (context.Context, error) {
 	if w.opts.Values == nil {
 		return ctx, nil
 	}
+	_, canisters, err := engine.LastTurn(ctx, w.store, conversation, time.Now())
+	if err != nil {
+		return ctx, err
+	}
+	ctx = elsewhere.For(ctx, conversation, canisters)
 	info, err := w.store.Info(ctx, conversation)
 	if err != nil {
 		return ctx, fmt.Errorf("the owner of the conversation: %w", err)

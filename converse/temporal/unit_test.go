@@ -216,3 +216,54 @@ func TestTheSDKsLines(t *testing.T) {
 		t.Errorf("the lines are %+v", lines)
 	}
 }
+
+// A function of the program that panics or returns another conversation, or none, is an error of the Send
+// that calls it, and does not end the process. A Watch ends with the error of a panic.
+func TestFunctionsOfTheProgramThatPanic(t *testing.T) {
+	for name, open := range map[string]converse.OpenFunc{
+		"panics": func(context.Context, string) (*converse.Conversation, error) { panic("the function panics") },
+		"none":   func(context.Context, string) (*converse.Conversation, error) { return nil, nil },
+		"another": func(context.Context, string) (*converse.Conversation, error) {
+			return converse.New(nil, nil, &converse.Options{ID: "another"}), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := history.NewMemory()
+				if err := store.Append(t.Context(), "talk", 0, canister.User{Head: canister.Head{ID: "m"}, Content: canister.Texts("Hello?")}); err != nil {
+					t.Fatal(err)
+				}
+				calls := 0
+				e, err := NewEngine(new(lastWorkflow), store, &Options{Open: func(ctx context.Context, id string) (*converse.Conversation, error) {
+					calls++
+					return open(ctx, id)
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer e.Close(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				var end error
+				for _, err := range e.Watch(ctx, "talk", 0) {
+					end = err
+				}
+				const panicked = "temporal: a function of the program panicked: the function panics"
+				if name == "panics" && end.Error() != panicked || name != "panics" && !errors.Is(end, context.DeadlineExceeded) {
+					t.Errorf("Watch ends with %v", end)
+				}
+				if calls == 0 {
+					t.Error("Watch has not opened the conversation")
+				}
+				message := canister.User{Head: canister.Head{ID: "m"}, Content: canister.Texts("Hello?")}
+				if err := e.Send(t.Context(), "new", message); err == nil {
+					t.Error("Send to a conversation that cannot be opened returns no error")
+				}
+				e.opts.Owner = func(context.Context) (string, error) { panic("the function panics") }
+				if err := e.Send(t.Context(), "talk", message); err == nil || !strings.HasSuffix(err.Error(), ": "+panicked) {
+					t.Errorf("Send without an owner returns %v", err)
+				}
+			})
+		})
+	}
+}

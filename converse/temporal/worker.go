@@ -133,6 +133,9 @@ type Worker struct {
 	beat  func(ctx context.Context, token []byte) error
 	inner worker.Worker
 
+	stopping context.Context    // ends when leases must be put down
+	stop     context.CancelFunc // ends stopping
+
 	end    context.CancelFunc // of the sweep
 	ended  sync.WaitGroup
 	closed sync.Once
@@ -164,9 +167,11 @@ func NewWorker(c client.Client, store history.Store, open converse.OpenFunc, opt
 		opts: all, store: store, open: open, done: make(chan struct{}),
 		beat: func(ctx context.Context, token []byte) error { return c.RecordActivityHeartbeat(ctx, token) },
 	}
+	w.stopping, w.stop = context.WithCancel(context.Background())
 	w.inner = worker.New(c, all.Queue, w.workerOptions())
 	w.register(w.inner)
 	if err := w.inner.Start(); err != nil {
+		w.stop()
 		return nil, fmt.Errorf("temporal: the worker cannot start: %w", err)
 	}
 	ctx, end := context.WithCancel(context.Background())
@@ -188,6 +193,7 @@ func (w *Worker) workerOptions() worker.Options {
 		OnFatalError: func(err error) {
 			w.opts.Logger.Error("the worker has to stop", eventWorkerFailed, zap.Error(err))
 			w.err = fmt.Errorf("temporal: the worker had to stop: %w", err)
+			w.stop()
 			close(w.done)
 		},
 	}
@@ -216,6 +222,7 @@ func (w *Worker) register(r worker.Registry) {
 func (w *Worker) Close() error {
 	w.closed.Do(func() {
 		w.end()
+		w.stop() // the SDK tells activities only after it has waited for its other workers
 		w.inner.Stop()
 		w.ended.Wait()
 	})

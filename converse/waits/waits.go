@@ -13,6 +13,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/appending"
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/logtail"
@@ -45,7 +46,7 @@ func Open(conversation string, history []canister.Canister, now time.Time) []can
 }
 
 // Answer answers a wait of a conversation in a log, from any process; the process that
-// runs the conversation carries on with [Conversation.Continue]. The answer names the
+// runs the conversation carries on with [converse.Conversation.Continue]. The answer names the
 // wait and the person who gives it (By); a missing ID and time are filled in.
 // Giving the same answer again, by its ID, is not an error.
 //
@@ -57,7 +58,7 @@ func Open(conversation string, history []canister.Canister, now time.Time) []can
 // whole conversation.
 func Answer(ctx context.Context, log history.Log, conversation string, answer canister.Answer, now time.Time) error {
 	if contain.IsNil(log) {
-		return errors.New("converse: Answer needs a log")
+		return errors.New("waits: Answer needs a log")
 	}
 	named := answer.ID != ""
 	if !named {
@@ -76,7 +77,7 @@ func Answer(ctx context.Context, log history.Log, conversation string, answer ca
 			return len(calls.Tail(end)) < len(end)
 		})
 		if err != nil {
-			return fmt.Errorf("converse: the log cannot be read: %w", err)
+			return fmt.Errorf("waits: the log cannot be read: %w", err)
 		}
 		if slices.ContainsFunc(canisters, given) {
 			return nil
@@ -97,7 +98,7 @@ func Answer(ctx context.Context, log history.Log, conversation string, answer ca
 				return invoker.Failf(invoker.Conflict, "The answer has the ID %q, which the conversation's %s already has.", textcut.Bytes(answer.ID, bounds.MaxQuoted), other.Kind())
 			}
 		}
-		err = log.Append(ctx, conversation, place+len(canisters), answer)
+		err = appending.Append(ctx, log, conversation, place+len(canisters), answer)
 		if _, conflict := errors.AsType[*history.ConflictError](err); !conflict {
 			return err
 		}
@@ -108,7 +109,7 @@ func Answer(ctx context.Context, log history.Log, conversation string, answer ca
 func Question(wait canister.Wait) (*invoker.ElicitRequest, error) {
 	var form calls.Question
 	if err := json.Unmarshal(wait.Question, &form); err != nil {
-		return nil, fmt.Errorf("converse: the wait %s has no question: %w", textcut.Bytes(wait.ID, bounds.MaxQuoted), err)
+		return nil, fmt.Errorf("waits: the wait %s has no question: %w", textcut.Bytes(wait.ID, bounds.MaxQuoted), err)
 	}
 	return &invoker.ElicitRequest{Server: form.Server, Key: form.Key, Message: form.Message, Schema: form.Schema, URL: form.URL}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -180,7 +181,12 @@ func (s *Source) step(ctx context.Context, step Step) error {
 func (s *Source) offers(tool invoker.Invoker) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Contains(s.tools, tool)
+	return slices.ContainsFunc(s.tools, func(offered invoker.Invoker) bool {
+		if !reflect.ValueOf(tool).Comparable() { // == would panic
+			return reflect.DeepEqual(offered, tool)
+		}
+		return offered == tool
+	})
 }
 
 // connection is one connection of a fake source.

@@ -9,7 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/invoker"
 )
 
 func TestSourceScript(t *testing.T) {
@@ -71,4 +73,29 @@ func TestStubbornHang(t *testing.T) {
 			t.Error("Open succeeded after its context had ended")
 		}
 	})
+}
+
+// uncomparable is an invoker that == would panic for.
+type uncomparable struct{ parts []string }
+
+func (uncomparable) Definition() *invoker.Definition { return &invoker.Definition{Name: "parts"} }
+
+func (u uncomparable) Invoke(context.Context, *invoker.Call) (invoker.Output, error) {
+	return invoker.Output{Content: canister.Texts(u.parts...)}, nil
+}
+
+// A fake offers invokers of any type.
+func TestUncomparableInvoker(t *testing.T) {
+	connection, err := ensembletest.NewSource(uncomparable{[]string{"one"}}).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close(t.Context())
+	list, err := connection.List(t.Context())
+	if err != nil || len(list.Invokers) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if _, err := list.Invokers[0].Invoke(t.Context(), &invoker.Call{}); err != nil {
+		t.Error(err)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/lifetime"
+	"github.com/consort-go/consort/internal/ownfunctions"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/internal/uritemplate"
 	"github.com/consort-go/consort/invoker"
@@ -95,12 +96,13 @@ func (u *Updates) set(c *connection, heard func(ensemble.News)) {
 }
 
 // Source returns a source that offers the resources and prompts, and the invokers as
-// tools, for [ensemble.New]. If the library is invalid, Open fails.
+// tools, for [ensemble.New]. If the library is invalid, Open fails. The default of
+// [ensemble.Options].Trust is [ensemble.TrustAll], as for [ensemble.LocalSource].
 func (l Library) Source(invokers ...invoker.Invoker) ensemble.Source {
 	l.Resources = slices.Clone(l.Resources)
 	l.Templates = slices.Clone(l.Templates)
 	l.Prompts = slices.Clone(l.Prompts)
-	return &source{ensemble.LocalSource(invokers...), &l, l.check()}
+	return &source{tools: ensemble.LocalSource(invokers...), library: &l, problem: l.check()}
 }
 
 // check returns all errors in the library, joined.
@@ -129,6 +131,7 @@ func (l *Library) check() error {
 }
 
 type source struct {
+	ownfunctions.Mark
 	tools   ensemble.Source
 	library *Library
 	problem error

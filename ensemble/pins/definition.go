@@ -35,11 +35,13 @@ type Hints struct {
 
 // Fingerprint returns the fingerprint of a tool: "sha256:" and the hexadecimal digits
 // of the hash of its name and all parts of its [Definition].
-func Fingerprint(d *invoker.Definition) string { return newDefinition(d).fingerprint(valid(d.Name)) }
+func Fingerprint(d *invoker.Definition) string {
+	return newDefinition(d).fingerprint(validUTF8(d.Name))
+}
 
 func newDefinition(d *invoker.Definition) Definition {
 	return Definition{
-		Title: valid(d.Title), Description: valid(d.Description),
+		Title: validUTF8(d.Title), Description: validUTF8(d.Description),
 		InputSchema: canonical(d.InputSchema), OutputSchema: canonical(d.OutputSchema),
 		Hints: Hints(d.Hints),
 	}
@@ -54,8 +56,8 @@ func (d Definition) fingerprint(name string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// valid returns text as valid UTF-8, so that it survives a round trip through JSON.
-func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+// validUTF8 returns text as valid UTF-8, so that it survives a round trip through JSON.
+func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // canonical returns a JSON text in canonical form, so that equivalent texts become
 // equal. Numbers stay as they are written. A text that is not JSON becomes a JSON
@@ -68,7 +70,7 @@ func canonical(text json.RawMessage) json.RawMessage {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&value); err != nil || !json.Valid(text) {
-		value = valid(string(text))
+		value = validUTF8(string(text))
 	}
 	return encode(value)
 }

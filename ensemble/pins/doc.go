@@ -5,8 +5,8 @@
 //
 // A server that was reviewed and trusted can later change the descriptions of its
 // tools, and a description is an instruction to the model. A [File] stores the
-// definition of each tool when it is first seen, and screens the listings of an
-// ensemble:
+// definition of each tool when it is first seen, and checks each list of tools that an
+// ensemble gets from its server:
 //
 //	pinned, err := pins.Open("tools.pins.json")
 //	...
@@ -16,15 +16,18 @@
 //
 // A changed definition is pending. [File.Pending] lists the pending ones,
 // [Entry.Changes] returns the differences of each [Entry], and [File.Accept] pins the
-// new definition. A running ensemble uses it from its next listing on.
+// new definition. A running ensemble uses it from its next list on.
 //
 // # Trust on first use
 //
-// The tools of the first listing of an ensemble are pinned and let through. A tool that is
-// new in a later listing is pending, like a change; with [SetAside] it is hidden until it is
-// accepted, and with the other policies it is pinned and let through. A tool that goes away stays pinned, so that it cannot come back with
-// another definition. If a tool returns to its pinned definition, it is let through,
-// and its pending definition is dropped.
+//   - The tools of an ensemble's first list are pinned and offered.
+//   - A tool that is new in a later list is pending, like a change. With [SetAside], the
+//     default policy, it is set aside until it is accepted. With [Warn] and [Allow] it is
+//     pinned and offered.
+//   - A tool that goes away stays pinned, so that it cannot come back with another
+//     definition.
+//   - A tool that returns to its pinned definition is offered, and its pending definition
+//     is dropped.
 //
 // Pinned are name, title, description, both schemas and the hints, as models see them:
 // without the invisible characters that package ensemble removes. The order of members
@@ -38,12 +41,11 @@
 // half-written file. It is written only when something changes, so a read-only file
 // still works. Several ensembles and several processes may share one file. A writer
 // holds a lock on a second file, with the same name plus .lock, and first reads the
-// changes of other writers. Where the system has no such locks, as on Windows, the
-// changes of one of two processes that write at the very same moment may be lost; they
-// are found again at its next listing.
+// changes of other writers. Where the system has no such locks, as on Windows, one of two
+// processes that write at the same moment may lose its changes; its next list finds them
+// again.
 //
-// If a file cannot be read, is damaged, or has a later version, [Open] fails. If that
-// happens later, or changes cannot be written, the problem is reported: with
-// [SetAside], the tools that are not known to match their pins are set aside for that
-// reason; with the other policies it is logged.
+// If a file cannot be read, is damaged, or has a newer format, [Open] fails. If reading
+// fails later, or writing fails, every tool that cannot be shown to match its pin is set
+// aside with [SetAside]; with the other policies the error is only logged.
 package pins

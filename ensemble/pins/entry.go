@@ -10,16 +10,17 @@ import (
 	"time"
 )
 
-// Entry is one pinned tool.
+// Entry is one tool of the file: pinned, pending, or both.
 type Entry struct {
 	Ensemble string `json:"ensemble"`
 	Tool     string `json:"tool"` // the tool's own name
-	// Pinned is when the definition was first seen, or accepted. It and the next two are
-	// zero for a tool that is new since its ensemble was pinned, until it is accepted.
+	// Pinned is when the definition was first seen, or accepted. Pinned, Fingerprint and
+	// Definition are zero for a tool that is new since its ensemble was pinned, until it is
+	// accepted.
 	Pinned      time.Time  `json:"pinned,omitzero"`
 	Fingerprint string     `json:"fingerprint,omitempty"` // "sha256:" and hexadecimal digits
 	Definition  Definition `json:"definition,omitzero"`
-	// Pending is the definition at the last listing, if it differs; otherwise nil.
+	// Pending is the definition in the last list, if it differs from Definition; otherwise nil.
 	Pending *Pending `json:"pending,omitempty"`
 }
 

@@ -3,6 +3,7 @@
 package pins
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,8 @@ import (
 // changes that other processes have written.
 type File struct {
 	path string
+
+	writing sync.Mutex // held by the goroutine that waits for the lock of the file, or has it
 
 	mu      sync.Mutex
 	entries []Entry     // sorted; never modified, only replaced
@@ -44,7 +47,7 @@ func Open(path string) (*File, error) {
 // Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// Entries returns all pinned tools, sorted by ensemble and tool. The caller may modify
+// Entries returns all entries, sorted by ensemble and tool. The caller may modify
 // the slice.
 func (f *File) Entries() ([]Entry, error) {
 	f.mu.Lock()
@@ -55,25 +58,23 @@ func (f *File) Entries() ([]Entry, error) {
 	return slices.Clone(f.entries), nil
 }
 
-// Pending returns the pinned tools that have changed.
+// Pending returns the entries with a pending definition: changed tools, and new ones.
 func (f *File) Pending() ([]Entry, error) {
 	entries, err := f.Entries()
 	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Pending == nil }), err
 }
 
 // Accept pins the pending definition of a tool; of all tools of the ensemble if tool is
-// empty, and of all tools if both are empty. It returns the changed entries as they
-// were before; none, and no error, if nothing was pending.
+// empty, and of all tools if both are empty. It returns copies of the accepted entries, made
+// before the change; none, and no error, if nothing was pending.
 //
 // With a fingerprint, it pins only the definition that has it, such as the one that a person
 // has seen ([Pending].Fingerprint). If the tool has no such pending definition, because its
 // server has changed it again or it was accepted already, Accept returns an error and changes
 // nothing.
 func (f *File) Accept(ensemble, tool, fingerprint string) ([]Entry, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	var accepted []Entry
-	err := f.update(func(entries []Entry) ([]Entry, bool) {
+	err := f.update(acceptPatience, func(entries []Entry) ([]Entry, bool) {
 		accepted = nil
 		next := slices.Clone(entries)
 		for i, e := range next {
@@ -88,7 +89,7 @@ func (f *File) Accept(ensemble, tool, fingerprint string) ([]Entry, error) {
 		return next, len(accepted) > 0
 	})
 	if err == nil && fingerprint != "" && len(accepted) == 0 {
-		err = fmt.Errorf("the tool %q of %q does not wait to be accepted as it was shown: it was accepted, or has changed again; look at its definition once more", tool, ensemble)
+		err = fmt.Errorf("the tool %q of %q has no pending definition with this fingerprint: it was accepted, or changed again; look at its definition once more", tool, ensemble)
 	}
 	if err != nil {
 		return nil, f.wrap(err)
@@ -96,26 +97,35 @@ func (f *File) Accept(ensemble, tool, fingerprint string) ([]Entry, error) {
 	return accepted, nil
 }
 
+const (
+	listPatience   = 2 * time.Second // shorter than a listing of tools may take
+	acceptPatience = 10 * time.Second
+)
+
 // update replaces the entries with the result of change, if that reports a difference.
-// It calls change again with the latest contents of the file before it writes. f.mu is
-// held.
-func (f *File) update(change func([]Entry) (next []Entry, news bool)) error {
-	if err := f.refresh(); err != nil {
+// It calls change again with the latest contents of the file before it writes. It waits up to
+// patience for other processes that write the file. f.mu is not held meanwhile, so that readers
+// are not delayed.
+func (f *File) update(patience time.Duration, change func([]Entry) (next []Entry, changed bool)) error {
+	if changed, err := f.differs(change); err != nil || !changed {
 		return err
 	}
-	if _, news := change(f.entries); !news {
-		return nil
-	}
-	unlock, err := writefile.Lock(f.path)
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("the file of pins was in use for %v", patience))
+	defer cancel()
+	unlock, err := writefile.LockContext(ctx, f.path)
 	if err != nil {
 		return err
 	}
 	defer unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if err := f.refresh(); err != nil {
 		return err
 	}
-	next, news := change(f.entries)
-	if !news {
+	next, changed := change(f.entries)
+	if !changed {
 		return nil
 	}
 	info, err := write(f.path, next)
@@ -124,6 +134,17 @@ func (f *File) update(change func([]Entry) (next []Entry, news bool)) error {
 	}
 	f.entries, f.info = next, info
 	return nil
+}
+
+// differs reports whether change would change the entries.
+func (f *File) differs(change func([]Entry) ([]Entry, bool)) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.refresh(); err != nil {
+		return false, err
+	}
+	_, changed := change(f.entries)
+	return changed, nil
 }
 
 // refresh reads the file again if it has changed since the last read. f.mu is held.

@@ -14,8 +14,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/consort-go/consort/ensemble/pins"
+	"github.com/consort-go/consort/internal/writefile"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -137,6 +140,25 @@ func TestNewTools(t *testing.T) {
 	}
 	if want := []string{"files a A.", "files b B.", "other a Other."}; !slices.Equal(names, want) {
 		t.Errorf("pinned are %q, want %q", names, want)
+	}
+}
+
+// A new tool that was set aside is pinned at once after a change of the policy to one that does
+// so.
+func TestNewToolAfterAChangeOfPolicy(t *testing.T) {
+	for _, policy := range []pins.Policy{pins.Warn, pins.Allow} {
+		p := path(t)
+		look(t, p, pins.SetAside, tool("a", "Reads."))
+		wantAside(t, look(t, p, pins.SetAside, tool("a", "Reads."), tool("b", "Writes.")), "b")
+		core, logs := observer.New(zap.InfoLevel)
+		aside := open(t, p).Screen("files", policy, zap.New(core))([]*invoker.Definition{tool("a", "Reads."), tool("b", "Writes.")})
+		wantAside(t, aside, "")
+		if e := entries(t, p); len(e) != 2 || e[1].Fingerprint == "" || e[1].Pending != nil {
+			t.Errorf("%s: the entries are %+v", policy, e)
+		}
+		if all := logs.All(); len(all) != 1 || all[0].Message != "tools were pinned" {
+			t.Errorf("%s: the log is %v", policy, all)
+		}
 	}
 }
 
@@ -297,7 +319,7 @@ func TestManyWriters(t *testing.T) {
 	p := path(t)
 	shared := open(t, p)
 	var all sync.WaitGroup
-	for i := range 8 {
+	for i := range 4 {
 		all.Go(func() {
 			f := shared
 			if i%2 == 0 {
@@ -309,7 +331,7 @@ func TestManyWriters(t *testing.T) {
 				f = own
 			}
 			screen := f.Screen(fmt.Sprint("e", i), pins.Warn, nil)
-			for j := range 5 {
+			for j := range 3 {
 				if aside := screen([]*invoker.Definition{tool(fmt.Sprint("t", j), "A.")}); len(aside) > 0 {
 					t.Error(aside)
 				}
@@ -317,13 +339,54 @@ func TestManyWriters(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := len(entries(t, p)); n != 40 {
-		t.Errorf("%d tools are pinned, want 40", n)
+	if n := len(entries(t, p)); n != 12 {
+		t.Errorf("%d tools are pinned, want 12", n)
 	}
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(p), "*.tmp"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left are %q, %v", left, err)
 	}
+}
+
+// A process that holds the lock keeps a listing waiting for 2 s, and a person who accepts a tool for
+// 10 s. Those that only read do not wait.
+func TestLockIsHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := path(t)
+		unlock, err := writefile.TryLock(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := writefile.TryLock(p); err == nil {
+			t.Skip("there are no locks here")
+		}
+		began := time.Now()
+		wantAside(t, look(t, p, pins.SetAside, tool("t", "")), "t", "the file of pins was in use for 2s")
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		unlock()
+		wantAside(t, look(t, p, pins.SetAside, tool("t", "")), "")
+
+		wantAside(t, look(t, p, pins.SetAside, tool("t", "changed")), "t")
+		if unlock, err = writefile.TryLock(p); err != nil {
+			t.Fatal(err)
+		}
+		defer unlock()
+		f, accepted := open(t, p), make(chan error)
+		began = time.Now()
+		go func() {
+			_, err := f.Accept("files", "t", "")
+			accepted <- err
+		}()
+		synctest.Wait()
+		if pending, err := f.Pending(); err != nil || len(pending) != 1 {
+			t.Errorf("pending are %v, %v", pending, err)
+		}
+		if err := <-accepted; err == nil || time.Since(began) != 10*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
 }
 
 // TestModeAndLinkStay: the file that a link leads to is replaced, and as

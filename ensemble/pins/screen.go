@@ -15,7 +15,8 @@ import (
 )
 
 // Policy determines what happens to a tool whose definition differs from the pinned
-// one.
+// one, or that is new since its ensemble was pinned. [Warn] and [Allow] pin a new tool
+// at once.
 type Policy string
 
 // The policies.
@@ -27,13 +28,13 @@ const (
 
 // Screen returns a function for Options.Screen of the ensemble with this name. An empty
 // policy means [SetAside]; logger may be nil. The function may be called concurrently;
-// it waits for another process that is writing the file for 2 s at most.
+// it waits at most 2 s for another process that writes the file.
 func (f *File) Screen(ensemble string, policy Policy, logger *zap.Logger) func([]*invoker.Definition) map[string]error {
-	s := &screen{file: f, ensemble: valid(ensemble), policy: policy, log: logevent.Logger(logger).With(zap.String("ensemble", ensemble))}
-	return s.look
+	s := &screen{file: f, ensemble: validUTF8(ensemble), policy: policy, log: logevent.Logger(logger).With(zap.String("ensemble", ensemble))}
+	return s.check
 }
 
-// screen checks the listings of one ensemble.
+// screen checks the lists of tools of one ensemble.
 type screen struct {
 	file     *File
 	ensemble string
@@ -41,104 +42,102 @@ type screen struct {
 	log      *zap.Logger
 }
 
-// sighting is a tool of a listing.
-type sighting struct {
+// listedTool is a tool of a list.
+type listedTool struct {
 	name    string   // as listed
-	entry   Entry    // the entry after this listing
-	first   bool     // the tool was not known
+	entry   Entry    // the entry after this list
+	first   bool     // it has no entry, and gets one
 	changed bool     // its definition differs from the pinned one
 	changes []Change // the differences
-	news    bool     // the entry must be written
+	dirty   bool     // the entry must be written
 }
 
-func (s *screen) look(definitions []*invoker.Definition) map[string]error {
-	seen := s.sight(definitions)
-	var compared []sighting
-	s.file.mu.Lock()
-	err := s.file.update(func(entries []Entry) (next []Entry, news bool) {
-		compared, next, news = s.compare(seen, entries)
-		return next, news
+func (s *screen) check(definitions []*invoker.Definition) map[string]error {
+	seen := s.fingerprints(definitions)
+	var compared []listedTool
+	err := s.file.update(listPatience, func(entries []Entry) (next []Entry, changed bool) {
+		compared, next, changed = s.compare(seen, entries)
+		return next, changed
 	})
-	s.file.mu.Unlock()
 	if err != nil {
 		err = s.file.wrap(err)
 		s.log.Warn("the tools could not be compared with their pins, or could not be pinned", logevent.PinsFailed, zap.Error(err))
 	}
-	if compared == nil && err != nil {
-		return s.unknown(seen, err)
+	if compared == nil && err != nil { // the file could not be read
+		return s.asideAll(seen, err)
 	}
-	return s.judge(compared, err)
+	return s.decide(compared, err)
 }
 
-// sight computes the fingerprints of a listing; of tools with the same name, only the
+// fingerprints computes the fingerprints of a list; of tools with the same name, only the
 // first counts.
-func (s *screen) sight(definitions []*invoker.Definition) []sighting {
-	seen := make([]sighting, 0, len(definitions))
+func (s *screen) fingerprints(definitions []*invoker.Definition) []listedTool {
+	seen := make([]listedTool, 0, len(definitions))
 	names := make(map[string]bool, len(definitions))
 	for _, d := range definitions {
-		name := valid(d.Name)
+		name := validUTF8(d.Name)
 		if names[name] {
 			continue
 		}
 		names[name] = true
 		pin := newDefinition(d)
-		seen = append(seen, sighting{name: d.Name, entry: Entry{
+		seen = append(seen, listedTool{name: d.Name, entry: Entry{
 			Ensemble: s.ensemble, Tool: name, Fingerprint: pin.fingerprint(name), Definition: pin,
 		}})
 	}
 	return seen
 }
 
-// compare compares a listing with the pinned entries, and returns the new entries.
-func (s *screen) compare(seen []sighting, entries []Entry) (compared []sighting, next []Entry, news bool) {
+// compare compares a list with the pinned entries, and returns the new entries.
+func (s *screen) compare(seen []listedTool, entries []Entry) (compared []listedTool, next []Entry, changed bool) {
 	compared = slices.Clone(seen)
 	next = slices.Clone(entries)
 	at := now()
 	isPinned := slices.ContainsFunc(entries, func(e Entry) bool { return e.Ensemble == s.ensemble })
 	for i := range compared {
 		c := &compared[i]
-		place, known := slices.BinarySearchFunc(entries, c.entry, compareEntries)
+		index, known := slices.BinarySearchFunc(entries, c.entry, compareEntries)
 		switch {
-		case known:
-			c.meet(entries[place], s.policy, at)
+		case known && (s.strict() || !entries[index].IsNew()):
+			c.compareWith(entries[index], s.policy, at)
 		case isPinned && s.strict():
-			c.meet(Entry{Ensemble: c.entry.Ensemble, Tool: c.entry.Tool}, s.policy, at)
+			c.compareWith(Entry{Ensemble: c.entry.Ensemble, Tool: c.entry.Tool}, s.policy, at)
 		default:
-			c.entry.Pinned, c.first, c.news = at, true, true
+			c.entry.Pinned, c.first, c.dirty = at, true, true
 		}
 		switch {
-		case known && c.news:
-			next[place] = c.entry
-		case c.news:
+		case known && c.dirty:
+			next[index] = c.entry
+		case c.dirty:
 			next = append(next, c.entry)
 		}
-		news = news || c.news
+		changed = changed || c.dirty
 	}
 	slices.SortFunc(next, compareEntries)
-	return compared, next, news
+	return compared, next, changed
 }
 
-// meet compares a tool with its pin.
-func (c *sighting) meet(pinned Entry, policy Policy, at time.Time) {
-	now := c.entry
+// compareWith compares a tool with its pin.
+func (c *listedTool) compareWith(pinned Entry, policy Policy, at time.Time) {
+	listed := c.entry
 	c.entry = pinned
-	if now.Fingerprint == pinned.Fingerprint {
-		c.entry.Pending, c.news = nil, pinned.Pending != nil
+	if listed.Fingerprint == pinned.Fingerprint {
+		c.entry.Pending, c.dirty = nil, pinned.Pending != nil
 		return
 	}
-	c.changed, c.changes = true, pinned.Definition.changes(now.Definition)
+	c.changed, c.changes = true, pinned.Definition.changes(listed.Definition)
 	switch {
 	case policy == Allow:
-		now.Pinned = at
-		c.entry, c.news = now, true
-	case pinned.Pending == nil || pinned.Pending.Fingerprint != now.Fingerprint:
-		c.entry.Pending, c.news = &Pending{at, now.Fingerprint, now.Definition}, true
+		listed.Pinned = at
+		c.entry, c.dirty = listed, true
+	case pinned.Pending == nil || pinned.Pending.Fingerprint != listed.Fingerprint:
+		c.entry.Pending, c.dirty = &Pending{at, listed.Fingerprint, listed.Definition}, true
 	}
 }
 
-// judge returns the tools to set aside, with reasons. If err is not nil, the changes
+// decide returns the tools to set aside, with reasons. If err is not nil, the changes
 // could not be written.
-func (s *screen) judge(compared []sighting, err error) map[string]error {
+func (s *screen) decide(compared []listedTool, err error) map[string]error {
 	aside := map[string]error{}
 	fresh := 0
 	for _, c := range compared {
@@ -151,6 +150,9 @@ func (s *screen) judge(compared []sighting, err error) map[string]error {
 		case !c.changed:
 		case s.policy == Allow && err == nil:
 			s.log.Info("a tool has changed, and was pinned again", logevent.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
+		case s.strict() && c.entry.IsNew():
+			aside[c.name] = c.reason(err)
+			s.log.Warn("a tool is new since the tools of its server were pinned, and was set aside", logevent.PinChanged, tool)
 		case s.strict():
 			aside[c.name] = c.reason(err)
 			s.log.Warn("a tool has changed since it was pinned, and was set aside", logevent.PinChanged, tool, zap.String("changed", whatChanged(c.changes)))
@@ -164,8 +166,8 @@ func (s *screen) judge(compared []sighting, err error) map[string]error {
 	return aside
 }
 
-// unknown returns the tools to set aside when the file cannot be read.
-func (s *screen) unknown(seen []sighting, err error) map[string]error {
+// asideAll returns the tools to set aside when the file cannot be read.
+func (s *screen) asideAll(seen []listedTool, err error) map[string]error {
 	if !s.strict() {
 		return nil
 	}
@@ -176,11 +178,11 @@ func (s *screen) unknown(seen []sighting, err error) map[string]error {
 	return aside
 }
 
-// strict reports whether a tool that is not known to match its pin is set aside.
+// strict reports whether the policy is [SetAside], as which an unknown policy counts.
 func (s *screen) strict() bool { return s.policy != Warn && s.policy != Allow }
 
 // reason returns why a changed tool is set aside.
-func (c *sighting) reason(err error) error {
+func (c *listedTool) reason(err error) error {
 	if c.entry.IsNew() && err == nil {
 		return fmt.Errorf("it is new since the tools of its server were pinned; see consort pins, and accept it with: %s", c.command())
 	}
@@ -195,7 +197,7 @@ func (c *sighting) reason(err error) error {
 }
 
 // command returns the command that accepts the tool.
-func (c *sighting) command() string {
+func (c *listedTool) command() string {
 	if strings.HasPrefix(c.entry.Ensemble, "-") || strings.HasPrefix(c.entry.Tool, "-") {
 		return "consort pins accept -- " + word(c.entry.Ensemble) + " " + word(c.entry.Tool)
 	}
@@ -205,7 +207,7 @@ func (c *sighting) command() string {
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,][A-Za-z0-9_./:@%+,-]*$`)
 
 // word quotes a name for a shell if needed: the server chose the name, and a user may
-// paste it.
+// paste the command.
 func word(name string) string {
 	if plainWord.MatchString(name) {
 		return name

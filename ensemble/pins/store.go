@@ -16,8 +16,8 @@ import (
 	"github.com/consort-go/consort/internal/writefile"
 )
 
-// version is the version of the file format. A later one may contain data that would be
-// lost here.
+// version is the version of the file format. Files of a newer one are refused: to rewrite
+// them would lose data.
 const version = 1
 
 // maxBytes bounds the size of the file.
@@ -42,7 +42,7 @@ func parse(text []byte) ([]Entry, error) {
 		return nil, errors.New("it is not a pin file: it has no version")
 	}
 	for i := range c.Tools {
-		if err := c.Tools[i].settle(); err != nil {
+		if err := c.Tools[i].normalize(); err != nil {
 			return nil, fmt.Errorf("it is damaged: %w", err)
 		}
 	}
@@ -55,17 +55,18 @@ func parse(text []byte) ([]Entry, error) {
 	return c.Tools, nil
 }
 
-// settle brings the schemas of an entry, which are indented in the file, into canonical
-// form and checks the fingerprints.
-func (e *Entry) settle() error {
+// normalize brings the schemas of an entry, which are indented in the file, into canonical
+// form, and returns an error if a fingerprint does not match its definition.
+func (e *Entry) normalize() error {
 	isPinned := !e.IsNew()
-	if isPinned && !e.Definition.settle(e.Tool, e.Fingerprint) || e.Pending != nil && !e.Pending.Definition.settle(e.Tool, e.Pending.Fingerprint) {
+	if isPinned && !e.Definition.normalize(e.Tool, e.Fingerprint) || e.Pending != nil && !e.Pending.Definition.normalize(e.Tool, e.Pending.Fingerprint) {
 		return fmt.Errorf("the fingerprint of %q of %q does not match its definition", e.Tool, e.Ensemble)
 	}
 	return nil
 }
 
-func (d *Definition) settle(name, fingerprint string) bool {
+// normalize does so with a definition. It reports whether the fingerprint matches.
+func (d *Definition) normalize(name, fingerprint string) bool {
 	d.InputSchema, d.OutputSchema = canonical(d.InputSchema), canonical(d.OutputSchema)
 	return d.fingerprint(name) == fingerprint
 }

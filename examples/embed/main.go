@@ -49,7 +49,7 @@ func ask(ctx context.Context, question string, server []string) error {
 		return err
 	}
 	defer roster.Close(context.WithoutCancel(ctx))
-	if err := roster.Connect(ctx); err != nil { // without this, a turn skips servers that cannot be reached
+	if err := roster.Connect(ctx); err != nil { // fails if a server cannot be reached; a turn skips it
 		return err
 	}
 	model, err := openaimodel.New("gpt-5-mini", &openaimodel.Options{BaseURL: os.Getenv("OPENAI_BASE_URL")})

@@ -32,7 +32,7 @@ func ask(ctx context.Context, path, question string) error {
 		return err
 	}
 	defer parts.Close(context.WithoutCancel(ctx))
-	if err := parts.Roster.Connect(ctx); err != nil { // without this, a turn skips servers that cannot be reached
+	if err := parts.Roster.Connect(ctx); err != nil { // fails if a server cannot be reached; a turn skips it
 		return err
 	}
 
@@ -40,6 +40,9 @@ func ask(ctx context.Context, path, question string) error {
 	turn, err := talk.Ask(ctx, canister.Text(question))
 	if err != nil {
 		return err
+	}
+	if turn.Reason == converse.ReasonWaiting { // without a log, an answer must come before the program ends
+		return fmt.Errorf("the turn waits for %d answer(s): set ID and Log of parts.Options, or use other rules", len(turn.Waits))
 	}
 	fmt.Println(turn.Text())
 	if turn.Reason.Limited() {

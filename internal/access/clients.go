@@ -86,6 +86,31 @@ func (c *Clients) Arrive(client string) (wait time.Duration) {
 	return wait
 }
 
+// ArriveTogether counts n more requests of a client that came with one which Arrive has counted:
+// all of them, or none. If the rate is exceeded, it returns how long the client has to wait before
+// it sends all of them again. If they are more than may ever come at once, most is that number;
+// otherwise it is 0. A negative n counts as 0.
+func (c *Clients) ArriveTogether(client string, n int) (wait time.Duration, most int) {
+	n = max(n, 0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rate != rate.Inf && n+1 > c.burst {
+		return 0, c.burst
+	}
+	load, now := c.loadOf(client), time.Now()
+	if load == nil {
+		return time.Second, 0
+	}
+	booked := load.rate.ReserveN(now, n)
+	if wait = booked.DelayFrom(now); wait > 0 {
+		booked.CancelAt(now)
+		again := load.rate.ReserveN(now, n+1)
+		wait = again.DelayFrom(now)
+		again.CancelAt(now)
+	}
+	return wait, 0
+}
+
 // Begin admits a request of a client; the caller must call end when it ends. end is nil
 // if the limit is reached.
 func (c *Clients) Begin(client string, what Kind) (end func()) {

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,12 +36,7 @@ var (
 // Tokens are the static bearer tokens of a server. The zero value has none.
 type Tokens struct {
 	configured bool
-	known      []hashedToken
-}
-
-type hashedToken struct {
-	token Token
-	hash  [sha256.Size]byte
+	known      []Token // with their hashes
 }
 
 // NewTokens returns the static tokens of a server: one without values of its own, unless
@@ -62,11 +58,12 @@ func NewTokens[T ~struct {
 }
 
 func (t *Tokens) add(token Token) {
-	switch {
-	case token.Token != "":
-		t.known = append(t.known, hashedToken{token, sha256.Sum256([]byte(token.Token))})
-	case token.Hash != [sha256.Size]byte{}:
-		t.known = append(t.known, hashedToken{token, token.Hash})
+	if token.Token != "" {
+		token.Hash = sha256.Sum256([]byte(token.Token))
+	}
+	if token.Hash != [sha256.Size]byte{} {
+		token.Trusted = slices.Clone(token.Trusted)
+		t.known = append(t.known, token)
 	}
 }
 
@@ -163,8 +160,8 @@ func asked(token string, ask AskFunc) (name string, values []invoker.Value, err 
 func (t Tokens) find(token string) (found Token, ok bool) {
 	sent := sha256.Sum256([]byte(token))
 	for i := range t.known {
-		if subtle.ConstantTimeCompare(sent[:], t.known[i].hash[:]) == 1 {
-			found, ok = t.known[i].token, true
+		if subtle.ConstantTimeCompare(sent[:], t.known[i].Hash[:]) == 1 {
+			found, ok = t.known[i], true
 		}
 	}
 	return found, ok

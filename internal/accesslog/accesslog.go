@@ -71,11 +71,10 @@ func (l *Line) update(set func()) {
 // Logs receive the lines of a server.
 type Logs struct{ requests, refusals *zap.Logger }
 
-// New returns the logs of a server, or nil if it has no access log or its log omits the
-// level info. The lines of clients that are not identified go to refusals, which should be
+// New returns the logs of a server, or nil if it has no access log. The lines of clients that are not identified go to refusals, which should be
 // sampled: they can cause any number of lines.
 func New(on bool, requests, refusals *zap.Logger) *Logs {
-	if !on || !requests.Core().Enabled(zapcore.InfoLevel) {
+	if !on {
 		return nil
 	}
 	return &Logs{requests: requests, refusals: refusals}
@@ -92,6 +91,9 @@ func (l *Line) End(logs *Logs, transport, from string, bytes int64, status ...za
 	log := logs.refusals
 	if l.isIdentified {
 		log = logs.requests
+	}
+	if !log.Core().Enabled(zapcore.InfoLevel) { // a reload may change it
+		return
 	}
 	fields := status
 	for _, f := range []struct{ key, value string }{{"tool", l.tool}, {"client_name", l.client}, {"from", from}, {"code", l.code}} {

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // Asker asks a person whether a call may run. It is called for one question at a time. An
@@ -35,6 +36,12 @@ type Question struct {
 	// definition has changed since, or the server of this name is another one now.
 	Changed bool
 }
+
+// ChangedWarning is shown with a question that has Changed.
+const ChangedWarning = "You always allowed a tool of this name, but the tool or its server has changed since."
+
+// maxName bounds the length of a name in a question, in characters.
+const maxName = 100
 
 // Choice is the decision of a person.
 type Choice int
@@ -66,7 +73,7 @@ func Name(ask converse.Approval) string { return ensemble.NameFor(ask.Ensemble, 
 func Describe(ask converse.Approval) string {
 	text := Name(ask)
 	if plain := ask.Ensemble + "__" + ask.Tool; text != plain {
-		text += fmt.Sprintf(" (%+q of %+q)", shorten(ask.Tool), shorten(ask.Ensemble))
+		text += fmt.Sprintf(" (%+q of %+q)", textcut.Runes(ask.Tool, maxName), textcut.Runes(ask.Ensemble, maxName))
 	}
 	switch {
 	case ask.Definition == nil:
@@ -79,15 +86,6 @@ func Describe(ask converse.Approval) string {
 		return text + ", which may destroy something"
 	}
 	return text + ", which changes something"
-}
-
-// shorten cuts a name that is too long to be one.
-func shorten(name string) string {
-	const limit = 100
-	if runes := []rune(name); len(runes) > limit {
-		name = string(runes[:limit]) + "…"
-	}
-	return name
 }
 
 // Arguments returns the arguments of a call as indented JSON, in which invisible

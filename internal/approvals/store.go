@@ -86,10 +86,18 @@ func (s *Store) Revoke(match func(*Stored) bool) (revoked []Stored, err error) {
 	return revoked, err
 }
 
-// Remove removes all approvals, also from a file that cannot be read.
+// Remove removes all approvals, also from a file that cannot be read. It waits up to 2 seconds
+// for another process that writes the file and would restore them. If the file cannot be
+// locked at all, no process can write it.
 func (s *Store) Remove() error {
-	err := os.Remove(s.path)
-	if errors.Is(err, fs.ErrNotExist) {
+	unlock, err := writefile.Lock(s.path)
+	if _, cannotLock := errors.AsType[*fs.PathError](err); err != nil && !cannotLock {
+		return fmt.Errorf("the stored approvals are not removed: %w; try again", err)
+	}
+	if err == nil {
+		defer unlock()
+	}
+	if err = os.Remove(s.path); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return err

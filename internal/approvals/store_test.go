@@ -3,16 +3,20 @@
 package approvals
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/internal/filelock"
+	"github.com/consort-go/consort/internal/writefile"
 )
 
 // The file is private, and has neither arguments nor the address of the server.
@@ -85,6 +89,44 @@ func TestOneDefinitionForEachTool(t *testing.T) {
 	}
 	if err := store.Remove(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Remove does not remove the file while another process writes it: that process would restore
+// what it has read.
+func TestRemoveDuringAWrite(t *testing.T) {
+	if !filelock.Supported {
+		t.Skip("there are no locks on this system")
+	}
+	store := storeIn(t)
+	if err := store.add(key{"files", "write", "sha256:1", "server"}, Server{}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		unlock, err := writefile.Lock(store.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Remove(); err == nil || !strings.Contains(err.Error(), "try again") {
+			t.Errorf("Remove: %v", err)
+		}
+		if stored, err := store.List(); len(stored) != 1 || err != nil {
+			t.Errorf("there are %+v, %v", stored, err)
+		}
+		unlock()
+		if err := store.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	lock := store.Path() + ".lock"
+	if err := errors.Join(os.WriteFile(store.Path(), []byte("damaged"), 0o600), os.Remove(lock), os.Mkdir(lock, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Remove(); err != nil { // nothing can lock the file
+		t.Error(err)
+	}
+	if _, err := os.Stat(store.Path()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
 	}
 }
 

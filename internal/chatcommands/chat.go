@@ -22,6 +22,9 @@ import (
 type Session interface {
 	// Conversation returns the current conversation.
 	Conversation() *converse.Conversation
+	// CanContinue returns an error if an unfinished turn of the current conversation is to be
+	// continued by another program only.
+	CanContinue() error
 	// Store returns the store that keeps it; nil if none does.
 	Store() history.Store
 	// Switch closes the current conversation and opens another one. After an error the
@@ -62,13 +65,13 @@ type Chat struct {
 // errLeave says that the user leaves.
 var errLeave = errors.New("the user leaves")
 
-// Run runs a command, and prints its error. Leave reports whether the user leaves.
+// Run runs a command, and prints its error, unless standard output failed. Leave reports whether the user leaves.
 func (c *Chat) Run(ctx context.Context, command *Command, argument string) (leave bool, err error) {
 	err = command.run(c, ctx, argument)
 	if errors.Is(err, errLeave) {
 		return true, nil
 	}
-	if err != nil && !errors.Is(err, errPrinted) && ctx.Err() == nil {
+	if err != nil && !errors.Is(err, errPrinted) && !errors.Is(err, c.Screen.Err()) && ctx.Err() == nil {
 		c.Complain(err)
 	}
 	return false, errors.Join(err, c.Screen.Err())
@@ -84,7 +87,7 @@ func (c *Chat) Complain(err error) {
 
 // faint prints a note of less importance.
 func (c *Chat) faint(format string, args ...any) {
-	c.Screen.Note("%s", c.Screen.Notes.Faint(fmt.Sprintf(format, args...)))
+	c.Screen.Hint(fmt.Sprintf(format, args...))
 }
 
 // play runs a turn.
@@ -133,6 +136,9 @@ func (c *Chat) resume(ctx context.Context, id string) error {
 	talk := c.Session.Conversation()
 	if id == "" || id == talk.ID() {
 		if _, done := talk.Next().(converse.Done); !done {
+			if err := c.Session.CanContinue(); err != nil {
+				return err
+			}
 			return c.play(ctx, talk.Continue)
 		}
 	}

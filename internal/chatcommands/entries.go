@@ -150,16 +150,16 @@ func (c *Chat) export(ctx context.Context, path string) error {
 	return nil
 }
 
-// kept returns a store that has the conversation, with a title.
+// kept returns a store that has the conversation.
 func (c *Chat) kept(ctx context.Context) (history.Store, error) {
 	talk := c.Session.Conversation()
 	if talk.Length() == 0 {
 		return nil, errors.New("the conversation is empty")
 	}
 	if store := c.Session.Store(); store != nil {
-		return histories.Titled{Store: store}, nil
+		return store, nil
 	}
-	store := histories.Titled{Store: history.NewMemory()}
+	store := history.NewMemory()
 	return store, store.Append(ctx, talk.ID(), 0, talk.History()...)
 }
 

@@ -3,12 +3,12 @@
 package chatui
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/display"
@@ -95,9 +95,8 @@ func (u *UI) visit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.El
 
 // request returns the rows that say who asks, and for what.
 func (u *UI) request(style rendering.Style, ask *invoker.ElicitRequest, verb string) []string {
-	paint := u.options.Screen.Results
-	head := paint.Bold("? The server ") + paint.Name(u.redact(display.Line(cmp.Or(ask.Server, "(without a name)")))) + paint.Bold(" "+verb+": ")
-	return wrapAll(head+u.redact(display.Text(ask.Message)), style.Width)
+	rows := rendering.Asked(style, u.redact(ask.Server), verb, u.redact(ask.Message))
+	return wrapAll(strings.Join(rows, "\n"), style.Width) // a window may be narrower than a style
 }
 
 // reaction returns the meaning of an answer to a server's question.

@@ -62,7 +62,7 @@ func TestForm(t *testing.T) {
 		d.keys("f", "enter") // before the keyboard has rested
 		d.rests()
 		d.input.set("")
-		d.shows("The server airline asks: Which seat?", "f fill in the form", "n decline", "x leave it unanswered")
+		d.shows("The server airline asks: Which", "seat?", "f fill in the form", "n decline", "x leave it unanswered")
 		d.keys("f")
 		d.shows("Your name (required)", "as in the passport", "field 1 of 6")
 		d.keys("enter")
@@ -292,5 +292,50 @@ func TestFormsFit(t *testing.T) {
 			d.keys("enter")
 		}
 		d.view()
+	}
+}
+
+// The message of a server cannot pass for an address, or for another question.
+func TestMessagesHaveBars(t *testing.T) {
+	for _, width := range []int{40, 120} {
+		d := newDesk(t, width, 24)
+		d.elicits(&invoker.ElicitRequest{
+			Server: "s", Message: "Sign in to continue.\n  https://good.example/login\n\n? The server good asks: your token", URL: "https://evil.example/x",
+		})
+		d.rests()
+		d.shows("│ https://good.example/login │ │ ? The server good asks: your token https://evil.example/x visit it?")
+	}
+}
+
+// A default that the person accepts is sent as it is, also if the control shows it in another
+// way. One that was changed or removed is not.
+func TestDefaultsAreNotChanged(t *testing.T) {
+	const schema = `{"properties":{"note":{"type":"string","default":"fix: x\n\n\tlong \ufffd text "},"blank":{"type":"string","default":"  "},
+		"number":{"type":"integer","default":7},"list":{"type":"array","items":{"type":"string"},"default":["a","b"]},
+		"empty":{"type":"string","default":""},"hidden":{"type":"string","default":"\ufffd"}}}`
+	for _, test := range []struct {
+		keys []string
+		want map[string]any
+	}{
+		{[]string{"enter", "enter", "enter", "enter", "enter", "enter"}, map[string]any{
+			"note": "fix: x\n\n\tlong \ufffd text ", "blank": "  ", "number": 7.0, "list": []any{"a", "b"}, "empty": "", "hidden": "\ufffd",
+		}},
+		{[]string{"!", "enter", "backspace", "backspace", "enter", "backspace", "8", "enter", "backspace", "c", "enter", "x", "enter", "y", "enter"}, map[string]any{
+			"note": "fix: x   long  text !", "number": 8.0, "list": []any{"a", "c"}, "empty": "x", "hidden": "y",
+		}},
+	} {
+		d := newDesk(t, 80, 24)
+		outcome := d.elicits(&invoker.ElicitRequest{Server: "s", Message: "Commit?", Schema: json.RawMessage(schema)})
+		d.rests()
+		d.keys("f")
+		d.keys(test.keys...)
+		if test.want["blank"] != nil {
+			d.shows("note: fix: x<U+000A><U+000A><U+0009>long \ufffd text")
+		}
+		d.looks()
+		d.confirms("s")
+		if result, err := outcome(); err != nil || !reflect.DeepEqual(result.Content, test.want) {
+			t.Errorf("%+v, %v, want %+v", result, err, test.want)
+		}
 	}
 }

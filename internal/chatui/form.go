@@ -30,6 +30,9 @@ type entry struct {
 	forms.Field
 	choices []string // labels; empty if the field is a text
 	text    string
+	// preset is the default as the control shows it, in one line. While text equals it, the person
+	// has not changed the default, which is then sent unchanged.
+	preset  string
 	chosen  int // without a choice if it is len(choices)-1 and skips is set
 	several []int
 	skips   bool      // the last of the choices leaves the field out
@@ -86,6 +89,9 @@ func newEntry(field forms.Field, clean func(string) string) *entry {
 			}
 		}
 	}
+	e.preset = e.text
+	huh.NewInput().Value(&e.preset).Blur() // which sets the value
+	e.text = e.preset
 	return e
 }
 
@@ -200,11 +206,12 @@ func (e *entry) value() (any, error) {
 	case len(choices) > 0:
 		return choices[e.chosen].Value, nil
 	}
-	text := strings.TrimSpace(e.text)
-	if text != "" {
+	switch text := strings.TrimSpace(e.text); {
+	case e.Default != nil && e.text == e.preset:
+		return e.Default, nil
+	case text != "":
 		return e.Parse(text)
-	}
-	if e.Required {
+	case e.Required:
 		return nil, errors.New("this is required")
 	}
 	return nil, nil
@@ -300,7 +307,7 @@ func (f *form) summary(style rendering.Style, paint terminal.Palette) []string {
 	for _, e := range f.entries {
 		text := paint.Faint("(no answer)")
 		if value, err := e.value(); err == nil && value != nil {
-			text = display.Line(e.shown(value))
+			text = display.Text(forms.Breaks.Replace(e.shown(value)))
 		}
 		rows = append(rows, hang("  ", paint.Bold(f.clean(e.Label()))+": "+text, style.Width)...)
 	}

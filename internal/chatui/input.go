@@ -10,6 +10,7 @@ import (
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // bounds are the numbers of lines and bytes beyond which a text is shown as one mark in
@@ -49,7 +50,7 @@ func newInput(prompt string) *input {
 	area.KeyMap.LineStart.SetKeys("home", "ctrl+a", "find")
 	area.KeyMap.LineEnd.SetKeys("end", "ctrl+e", "select")
 	area.KeyMap.Paste.SetEnabled(false) // the terminal pastes
-	prompt = visible(prompt)
+	prompt = terminal.Visible(prompt)
 	in := &input{prompt: prompt}
 	area.SetPromptFunc(columns(prompt), func(at textarea.PromptInfo) string {
 		if at.LineNumber == 0 {
@@ -84,7 +85,7 @@ func (in *input) paste(text string) {
 // insert inserts a text, or a mark for it if it is long.
 func (in *input) insert(text string, most bounds) {
 	lines := strings.Count(text, "\n") + 1
-	hidden := strings.ContainsFunc(text, display.IsInvisible)
+	hidden := strings.ContainsFunc(text, display.IsInvisible) || strings.ContainsRune(text, utf8.RuneError) // bubbles drops that one
 	if hidden || lines > most.lines || len(text) > most.bytes || strings.Contains(text, "\t") {
 		in.count++
 		mark := fmt.Sprintf("[pasted %d: %d lines, %d characters]", in.count, lines, utf8.RuneCountInString(text))

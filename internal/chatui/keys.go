@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/consort-go/consort/internal/rendering"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // typed processes a key press or a paste.
@@ -155,6 +156,9 @@ func (m *model) interrupt() {
 		m.history.remember(m.input.value())
 		m.history.rest()
 		m.input.set("")
+		if m.options.Cleared != nil {
+			m.options.Cleared()
+		}
 	}
 	m.options.Interrupt()
 }
@@ -221,9 +225,9 @@ func (s *search) typed(m *model, msg tea.Msg) bool {
 func (s *search) view(m *model) (string, *tea.Cursor) {
 	found := ""
 	if s.at < len(m.history.lines) {
-		found = visible(strings.Join(strings.Fields(m.history.lines[s.at]), " "))
+		found = terminal.Visible(strings.Join(strings.Fields(m.history.lines[s.at]), " "))
 	}
-	head := fit("search: "+visible(s.text), m.columns()/2)
+	head := fit("search: "+terminal.Visible(s.text), m.columns()/2)
 	row := fit(head+m.paint.Faint("  → "+found), m.columns())
 	cursor := tea.NewCursor(columns(head), 0)
 	cursor.Shape = tea.CursorBar

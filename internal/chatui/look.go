@@ -38,7 +38,7 @@ func (m *model) echo(text string) []string {
 func approvalRows(style rendering.Style, paint terminal.Palette, ask approvals.Question) []string {
 	rows := rendering.Question(style, ask.Approval, ask.ReadOnly)
 	if ask.Changed {
-		rows = append(rows, wrap("  "+paint.Bad("You always allowed a tool of this name, but the tool or its server has changed since."), style.Width)...)
+		rows = append(rows, wrap("  "+paint.Bad(approvals.ChangedWarning), style.Width)...)
 	}
 	return rows
 }

@@ -10,7 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
-	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // transcript is the finished part of the conversation that the terminal's scrollback does
@@ -37,7 +37,7 @@ type printed int
 // add adds text, which may contain colours and several lines. Lines are wrapped at width,
 // and further rows of a line are indented like its last column.
 func (t *transcript) add(text string, width int) {
-	for line := range strings.SplitSeq(visible(text), "\n") {
+	for line := range strings.SplitSeq(terminal.Visible(text), "\n") {
 		t.rows = append(t.rows, wrapColumns(line, width)...)
 	}
 }
@@ -143,7 +143,7 @@ func (t *transcript) gone(n printed) {
 // wrapAll wraps the lines of a text, which others have written.
 func wrapAll(text string, width int) []string {
 	var rows []string
-	for line := range strings.SplitSeq(visible(text), "\n") {
+	for line := range strings.SplitSeq(terminal.Visible(text), "\n") {
 		rows = append(rows, wrap(line, width)...)
 	}
 	return rows
@@ -172,8 +172,9 @@ func wrap(line string, width int) []string {
 }
 
 // hang wraps a line at width, after an indentation, such as a mark for an item of a list. Rows
-// after the first are indented as far.
+// after the first are indented as far. An indentation that is wider than half of width is cut.
 func hang(indent, line string, width int) []string {
+	indent = ansi.TruncateWc(indent, width/2, "")
 	rows := wrap(line, max(1, width-columns(indent)))
 	for i, row := range rows {
 		if i > 0 {
@@ -188,14 +189,15 @@ func hang(indent, line string, width int) []string {
 var gap = regexp.MustCompile(`\S  +`)
 
 // wrapColumns wraps the last column of a line that begins in the left half of the width. If
-// the first column is wider, the others are wrapped below it.
+// the first column is wider, the others are wrapped below it. Of an indentation, at most half of
+// width is repeated in further rows; the rest is text.
 func wrapColumns(line string, width int) []string {
 	line = strings.ReplaceAll(line, "\t", "    ")
 	if columns(line) <= width {
 		return []string{line}
 	}
 	plain := ansi.Strip(line)
-	indent := len(plain) - len(strings.TrimLeft(plain, " "))
+	indent := min(len(plain)-len(strings.TrimLeft(plain, " ")), width/2)
 	at := indent
 	for _, found := range gap.FindAllStringIndex(plain, -1) {
 		start := columns(plain[:found[1]])
@@ -215,23 +217,3 @@ func wrapColumns(line string, width int) []string {
 
 // fit cuts a line at width.
 func fit(line string, width int) string { return ansi.TruncateWc(line, width, "…") }
-
-// sgr is a change of colours, the only sequence that others may write.
-var sgr = regexp.MustCompile("\x1b\\[[0-9;:]*m")
-
-// visible makes all that could control the terminal visible, except colours.
-func visible(text string) string {
-	if !strings.ContainsRune(text, '\x1b') {
-		return display.Text(text)
-	}
-	var safe strings.Builder
-	for {
-		at := sgr.FindStringIndex(text)
-		if at == nil {
-			safe.WriteString(display.Text(text))
-			return safe.String()
-		}
-		safe.WriteString(display.Text(text[:at[0]]) + text[at[0]:at[1]])
-		text = text[at[1]:]
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/rendering"
@@ -109,4 +110,30 @@ func TestRowsAfterAnImageWait(t *testing.T) {
 	}
 	d.Update(printed(1))
 	d.shows("later")
+}
+
+// Text with a wide indentation fits the window, and does not become a column of characters.
+func TestWideIndentation(t *testing.T) {
+	for _, test := range []struct {
+		line  string
+		width int
+	}{
+		{strings.Repeat(" ", 60) + "hello world", 40},
+		{strings.Repeat(" ", 30) + "hello, this is a longer text of some words", 40},
+		{strings.Repeat(" ", 45) + "one column  and another one", 40},
+		{strings.Repeat("\t", 12) + "\x1b[1mhello world\x1b[m", 40},
+		{strings.Repeat(" ", 25) + "a word", 20},
+	} {
+		var paper transcript
+		paper.add(test.line, test.width)
+		said := strings.Join(strings.Fields(ansi.Strip(strings.Join(paper.rows, " "))), " ")
+		if want := strings.Join(strings.Fields(ansi.Strip(test.line)), " "); len(paper.rows) > 5 || said != want {
+			t.Errorf("%q is %q", test.line, paper.rows)
+		}
+		for _, row := range paper.rows {
+			if columns(row) > test.width {
+				t.Errorf("%d columns of %d: %q", columns(row), test.width, row)
+			}
+		}
+	}
 }

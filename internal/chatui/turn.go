@@ -101,14 +101,12 @@ func (m *model) happened(event converse.Event) {
 
 // noted shows the events that are one line.
 func (m *model) noted(event converse.Event) {
-	switch e := event.(type) {
-	case converse.ExchangeRetried:
-		m.say(m.paint.Faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), display.Line(m.clean(e.Err.Error())))))
-	case converse.ExchangeMoved:
-		m.say(m.paint.Faint(fmt.Sprintf("  %s did not answer, asking %s: %s", display.Line(e.From), display.Line(e.To), display.Line(m.clean(e.Err.Error())))))
-	case converse.CompactionCompleted:
-		m.say(m.paint.Faint(fmt.Sprintf("  the conversation was shortened for the model, from about %d to %d tokens", e.Before, e.After)))
-	default: // the other events are not shown
+	text := rendering.ModelTrouble(event, m.clean)
+	if e, ok := event.(converse.CompactionCompleted); ok {
+		text = fmt.Sprintf("the conversation was shortened for the model, from about %d to %d tokens", e.Before, e.After)
+	}
+	if text != "" { // the other events are not shown
+		m.say(m.paint.Faint("  " + text))
 	}
 }
 

@@ -36,6 +36,9 @@ type Options struct {
 	// Interrupt is called when the person presses Ctrl-C. It must not block, and should
 	// put a value into Interrupts.
 	Interrupt func()
+	// Cleared is called before Interrupt if Ctrl-C has cleared a text that the person was writing;
+	// nil does nothing. It must not block.
+	Cleared func()
 	// Status returns the current status. It is called often and must not block.
 	Status func() Status
 	// Complete proposes completions of a text, which ends at the cursor; nil proposes

@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/consort-go/consort/internal/rendering"
+	"github.com/consort-go/consort/internal/terminal"
 )
 
 // maxCalls bounds the lines about running calls.
@@ -63,7 +64,7 @@ func (m *model) tail(most int) []string {
 	}
 	rows := slices.Clone(m.paper.rows)
 	if m.paper.partial != "" {
-		rows = append(rows, wrap(visible(m.paper.partial), m.columns())...)
+		rows = append(rows, wrap(terminal.Visible(m.paper.partial), m.columns())...)
 	}
 	rows = append(rows, m.turn.rest...)
 	return rows[max(0, len(rows)-max(0, most)):]

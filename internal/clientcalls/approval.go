@@ -187,11 +187,14 @@ func (a *approval) begun(ctx context.Context, s *state) error {
 	if a.gate.isRunning(s.intent.ID) {
 		return invoker.Failf(invoker.Conflict, "An equal call with the approval %s is under way. This one was not started.", a.id)
 	}
+	if known := s.intent.Time.Add(a.rules.Others); time.Now().Before(known) {
+		return invoker.Failf(invoker.Conflict, "An equal call with the approval %s was started and may be under way in another process. This one was not started. If no outcome is stored by %s, it is lost.", a.id, known.UTC().Format(time.RFC3339))
+	}
 	a.call.Record.By = s.answer.By
 	if err := a.append(ctx, s, a.ended(s, invoker.OutcomeUnknown, "The outcome of the call was lost.")...); err != nil {
 		return err
 	}
-	return invoker.Failf(invoker.OutcomeUnknown, "The approved call was started at %s, and its outcome was lost. It may or may not have taken effect; find out before you call again. To make it again, it needs another approval.",
+	return invoker.Failf(invoker.OutcomeUnknown, "The approved call was started at %s, and its outcome was lost. It may or may not have taken effect: find out before you call it again. To make it again, it needs another approval.",
 		s.intent.Time.UTC().Format(time.RFC3339))
 }
 

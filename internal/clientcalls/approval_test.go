@@ -312,6 +312,46 @@ func TestDeathInACall(t *testing.T) {
 	}
 }
 
+// While a process makes a call, an equal one of another process with the same store does not make its outcome
+// unknown. If the process has died, the outcome is unknown when no call can be under way any longer.
+func TestCallOfAnotherProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, dies := range []bool{false, true} {
+			w := newWorld(t)
+			w.others = 11 * time.Minute
+			_, err := w.call(t.Context(), clientcalls.NewGate(), w.store, "ada", toAda, nil)
+			id := fails(t, err, invoker.Conflict)
+			answer(t, w.store, id, canister.Answer{Verdict: canister.VerdictAllow})
+			first, ended := w.store, make(chan error, 1)
+			if dies {
+				first = &mortal{Store: w.store, left: 2}
+			} else {
+				w.goesOn = make(chan struct{})
+			}
+			go func() {
+				_, err := w.call(t.Context(), clientcalls.NewGate(), first, "ada", toAda, nil)
+				ended <- err
+			}()
+			synctest.Wait()
+			_, err = w.call(t.Context(), clientcalls.NewGate(), w.store, "ada", toAda, nil)
+			if fails(t, err, invoker.Conflict); w.count() > 1 {
+				t.Errorf("%d effects", w.count())
+			}
+			if !dies {
+				close(w.goesOn)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if dies {
+				time.Sleep(w.others)
+				_, err = w.call(t.Context(), clientcalls.NewGate(), w.store, "ada", toAda, nil)
+				fails(t, err, invoker.OutcomeUnknown)
+			}
+		}
+	})
+}
+
 // What an approval stores looks like one to those who list conversations.
 func TestIsApproval(t *testing.T) {
 	w := newWorld(t)

@@ -51,6 +51,8 @@ type Rules struct {
 	Demand func(ctx context.Context, tool ensemble.Item) (demand Demand, needed bool)
 	// Store opens the store in which approvals wait. It returns nil if there is none.
 	Store func(context.Context) (history.Store, error)
+	// Others is how long another process may make a call without a sign of it; 0 if no other process can.
+	Others time.Duration
 	// Address identifies the server of an ensemble, by its settings. ok is false if the
 	// ensemble is not part of the configuration.
 	Address func(*ensemble.Ensemble) (address string, ok bool)

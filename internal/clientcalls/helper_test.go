@@ -35,6 +35,8 @@ type world struct {
 	free     bool // calls need no approval
 	budgets  []clientcalls.Budget
 	ledger   budget.Ledger
+	others   time.Duration
+	goesOn   chan struct{} // pay waits until it is closed, if it is not nil
 
 	mu      sync.Mutex
 	effects map[string]int // by client and arguments
@@ -53,6 +55,9 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) pay(description string) invoker.Invoker {
 	pay, err := invoker.New("pay", description, func(ctx context.Context, p payment) (string, error) {
+		if w.goesOn != nil {
+			<-w.goesOn
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.effects[access.NameFrom(ctx)+" "+p.To]++
@@ -81,6 +86,7 @@ func (w *world) rules(store history.Store) *clientcalls.Rules {
 		Ledger:  func() budget.Ledger { return w.ledger },
 		Store:   func(context.Context) (history.Store, error) { return store, nil },
 		Address: func(e *ensemble.Ensemble) (string, bool) { return w.address, e == w.ensemble },
+		Others:  w.others,
 		Logger:  zap.NewNop(),
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/approvals"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/waitrules"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -77,7 +78,7 @@ func readState(ctx context.Context, log history.Log, id string) (*state, error) 
 
 // holds reports whether an answer to the wait came in time, from a person who may give it.
 func (s *state) holds(answer canister.Answer) bool {
-	return answer.ID != "" && answer.Wait == s.wait.ID && answer.Time.Before(s.wait.Deadline) && (s.wait.Who == "" || s.wait.Who == answer.By)
+	return answer.ID != "" && answer.Wait == s.wait.ID && waitrules.Holds(s.wait, answer)
 }
 
 // isOf reports whether the state is about the call of an approval. Its identity says so
@@ -87,8 +88,8 @@ func (s *state) isOf(a *approval) bool {
 		s.wait.Conversation == a.id && s.wait.Invocation == s.invocation.ID
 }
 
-// expiry returns when the answer expires: it holds for as long as there was time to give it.
-func (s *state) expiry() time.Time { return s.answer.Time.Add(s.wait.Deadline.Sub(s.wait.Time)) }
+// expiry returns when the answer expires.
+func (s *state) expiry() time.Time { return waitrules.Expiry(s.wait, s.answer) }
 
 // append adds canisters to the log as it was read.
 func (a *approval) append(ctx context.Context, s *state, canisters ...canister.Canister) error {
@@ -214,7 +215,7 @@ func (a *approval) make(ctx context.Context, s *state) (invoker.Output, error) {
 }
 
 // storeOutcome stores the outcome of a call. If it cannot, the next equal call finds that the
-// outcome is unknown.
+// outcome is unknown, when no other process can be making the call any longer.
 func (a *approval) storeOutcome(ctx context.Context, s *state, failure *invoker.Failure) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()

@@ -71,7 +71,7 @@ func runRevoke(p *program, all bool, args []string) error {
 	revoked, err := store.Revoke(func(one *approvals.Stored) bool { return all || glob.Match(args[0], one.Name()) })
 	switch {
 	case err != nil && all:
-		err = store.Remove() // it cannot be read
+		err = store.Remove() // it cannot be read, or not be written
 	case err != nil:
 		return exit.Usagef("%w", err)
 	case len(revoked) == 0 && !all:

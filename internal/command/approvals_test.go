@@ -135,7 +135,7 @@ func TestWrongApprovals(t *testing.T) {
 	t.Parallel()
 	path := file(t, model(t), satchel(0))
 	for value, want := range map[string]string{
-		"read": "--approve read: expected all, reads, or tools", "yes": "such as --approve 'files__*'", "": "expected all, reads",
+		"read": "--approve read: expected all, reads, or tools", "yes": "such as --approve 'files__*'", "": "--approve is empty",
 		"satchel__pack,atlas__weather": "repeat the flag for more", "satchel__pack atlas__weather": "repeat the flag",
 	} {
 		for _, command := range []string{"run Pack.", "chat", "resume a"} {

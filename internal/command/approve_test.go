@@ -64,6 +64,9 @@ func TestAnApprovalThatWaits(t *testing.T) {
 	}
 	o = consort(t, "resume", "pay", "--config", path).expect(t, exit.Waits)
 	contains(t, "standard error", o.stderr, "consort approve pay")
+	o = consort(t, "chat", "--conversation", "pay", "--config", path).expect(t, exit.Waits)
+	contains(t, "standard error", o.stderr, "consort approve pay")
+	lacks(t, "standard error", o.stderr, "asked again")
 	o = consort(t, "approve", "pay", "--config", path).expect(t, exit.Done)
 	contains(t, "the list", o.stdout, "approval until", "world__effect", `"key": "a"`)
 	contains(t, "standard error", o.stderr, "--allow, --deny, --arguments")

@@ -34,7 +34,9 @@ func (p *program) load() (*config.Config, error) {
 	}
 	p.location.Loaded = cfg
 	p.location.Apply(cfg)
-	return cfg, configfile.AddTrusted(cfg, p.trust)
+	err = configfile.AddTrusted(cfg, p.trust)
+	p.screen.Redact(cfg.Redact(), nil) // until there is an assembly
+	return cfg, err
 }
 
 // loadAgain returns a function that loads the file at path with the same flags, and reads

@@ -46,9 +46,10 @@ type chat struct {
 	session    *session.Session
 	stores     []history.Store                 // opened by commands
 	shown      atomic.Pointer[session.Session] // for the status and completions, which come at any time
+	opened     bool                            // flags have added messages to the conversation
 
-	// interrupted counts the Ctrl-C presses since the user's last message; the second one
-	// leaves.
+	// interrupted counts the Ctrl-C presses since the user's last message, or since one that
+	// cleared the input, which is the first; the second one leaves.
 	interrupted atomic.Int32
 	// cancel cancels the current turn; nil between turns.
 	cancel atomic.Pointer[context.CancelCauseFunc]
@@ -107,10 +108,11 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	leave := c.meet(ctx, cfg)
 	defer func() { err = errors.Join(err, leave()) }()
 	if c.user.Interactive() {
-		p.screen.Note("%s", p.screen.Notes.Faint("Talking with "+display.Text(cfg.Model.Name.Reveal())+". /help lists the commands."))
+		p.screen.Hint("Talking with " + display.Text(cfg.Model.Name.Reveal()) + ". /help lists the commands.")
 	}
 	p.location.Announce(p.screen, cfg)
 	c.greet(ctx)
+	c.opened = (len(o.documents) > 0 || o.prompt != "") && !session.Waits(c.session.Conversation)
 	err = c.interruptible(ctx, func(ctx context.Context) error { return addOpening(ctx, p, o, c.assembly, c.session.Conversation) })
 	if err != nil {
 		return c.session.Explain(err)
@@ -134,7 +136,11 @@ func (c *chat) greet(ctx context.Context) {
 		return
 	}
 	was := histories.Titled{Store: c.session.Store}.Entitled(ctx, c.session.Was)
-	c.program.screen.Note("%s", c.program.screen.Notes.Faint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", histories.Word(was.ID), display.Line(was.Title))))
+	c.program.screen.Hint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", histories.Word(was.ID), display.Line(was.Title)))
+	if c.session.Foreign {
+		c.session.AdviseResume()
+		return
+	}
 	if invoke, calls := c.session.Conversation.Next().(converse.Invoke); calls {
 		c.program.screen.Note("Calls of tools without a result: %d. With your next message the model learns that they were interrupted; to continue them instead, type /resume.",
 			len(invoke.Pending))
@@ -143,19 +149,28 @@ func (c *chat) greet(ctx context.Context) {
 
 // carriesOn reports whether there is work to do before the user's first message: the
 // conversation was opened with messages, or its last turn was cut off. Calls that may
-// have been made are not repeated without asking.
+// have been made are not repeated without asking. A turn of a client of serve is not
+// continued, only messages of this command are answered.
 func (c *chat) carriesOn() bool {
-	_, calls := c.session.Conversation.Next().(converse.Invoke)
-	return session.Waits(c.session.Conversation) && !(calls && c.session.Was.Length > 0)
+	switch c.session.Conversation.Next().(type) {
+	case converse.Done:
+		return false
+	case converse.Invoke:
+		return c.session.Was.Length == 0
+	case converse.Await:
+		return !c.session.Foreign
+	case converse.Exchange, converse.Compact:
+	}
+	return !c.session.Foreign || c.opened
 }
 
-// loop talks until the user leaves. A failed turn does not end the loop, but without a
-// terminal the last failure is returned at the end.
+// loop talks until the user leaves, or standard output fails. A failed turn does not end the
+// loop, but without a terminal the last failure is returned at the end.
 func (c *chat) loop(ctx context.Context) error {
 	var failed error
 	if c.carriesOn() {
-		if c.session.Was.Length > 0 {
-			c.program.screen.Note("%s", c.program.screen.Notes.Faint("Its last turn ended without an answer: the model is asked again."))
+		if _, waits := c.session.Conversation.Next().(converse.Await); c.session.Was.Length > 0 && !waits {
+			c.program.screen.Hint("Its last turn ended without an answer: the model is asked again.")
 		}
 		leave, err := c.reply(ctx, "")
 		if !c.user.Interactive() {
@@ -166,13 +181,16 @@ func (c *chat) loop(ctx context.Context) error {
 		}
 	}
 	for {
+		if err := c.program.screen.Err(); err != nil { // the next answer would be lost
+			return err
+		}
 		said, err := c.user.Message(ctx, "\n"+c.program.screen.Notes.Bold("> "))
 		switch {
 		case errors.Is(err, terminal.ErrInterrupted):
 			if c.interrupted.Add(1) > 1 {
 				return nil
 			}
-			c.program.screen.Note("%s", c.program.screen.Notes.Faint("Ctrl-C again leaves."))
+			c.program.screen.Hint("Ctrl-C again leaves.")
 			continue
 		case errors.Is(err, io.EOF):
 			return failed
@@ -217,10 +235,11 @@ func (c *chat) printed(ctx context.Context, err error) (leave bool, _ error) {
 	case c.interrupted.Load() > 1:
 		return true, nil
 	case c.interrupted.Load() == 1:
-		c.program.screen.Note("%s", c.program.screen.Notes.Faint("Cancelled. Ctrl-C again leaves."))
+		c.program.screen.Hint("Cancelled. Ctrl-C again leaves.")
 		return false, nil
 	case exit.StatusOf(err) == exit.Waits:
 		c.session.AdviseResume()
+	case err != nil && errors.Is(err, c.program.screen.Err()): // loop returns it
 	case err != nil && ctx.Err() == nil:
 		c.program.screen.Note("%s%s", c.program.screen.Notes.Bad("consort: "), display.Text(err.Error()))
 		err = exit.With(exit.StatusOf(err), nil) // the error is already printed

@@ -32,7 +32,7 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 	}
 	options := chatui.Options{
 		Screen: p.screen, Stdin: p.stdin, Interrupts: c.interrupts.Received, Redact: c.assembly.Redact, RedactPart: c.assembly.RedactPart,
-		Interrupt: c.interrupts.Add, Lend: c.interrupts.Lend,
+		Interrupt: c.interrupts.Add, Cleared: func() { c.interrupted.Store(0) }, Lend: c.interrupts.Lend,
 	}
 	options.Complete, options.Open = c.complete, browser.Open
 	c.session.ModelName = cfg.Model.Name.Reveal()
@@ -55,7 +55,7 @@ func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error
 		if err != nil {
 			return // the first turn reports it
 		}
-		p.screen.Note("%s", p.screen.Notes.Faint(offered(len(catalog.Tools()), len(c.assembly.Roster.Ensembles())-len(catalog.Away()))))
+		p.screen.Hint(offered(len(catalog.Tools()), len(c.assembly.Roster.Ensembles())-len(catalog.Away())))
 	})
 	return func() error {
 		cancel()

@@ -5,8 +5,6 @@ package command
 import (
 	"context"
 	"errors"
-	"os"
-	"syscall"
 
 	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/exit"
@@ -32,7 +30,7 @@ func consoleCommand(p *program) *cobra.Command {
 			"same console for its clients, at /console.",
 		Example: "  consort console\n  consort console --no-browser",
 		Args:    cobra.NoArgs,
-		RunE:    runEUntil(func(ctx context.Context, _ []string) error { return c.run(ctx, p) }, os.Interrupt, syscall.SIGTERM),
+		RunE:    runE(func(ctx context.Context, _ []string) error { return c.run(ctx, p) }),
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&c.http, "http", "127.0.0.1:0", "serve at `ADDRESS` of this machine; port 0 chooses a free one")

@@ -84,7 +84,7 @@ func TestConsole(t *testing.T) {
 	if status, _ := get(stranger, link); status == http.StatusOK {
 		t.Error("the link works twice")
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil { // as when its terminal is closed
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err != nil {
@@ -168,6 +168,25 @@ func openConsole(t *testing.T, p *visitor, path string) (form, console string) {
 		t.Fatalf("the console: %s", text)
 	}
 	return found[1], console
+}
+
+// TestCallFromTheConsole: the audit trail has the call of a tool with its ID and its outcome.
+func TestCallFromTheConsole(t *testing.T) {
+	t.Parallel()
+	trail := filepath.Join(t.TempDir(), "audit.jsonl")
+	ada := newVisitor(t)
+	form, console := openConsole(t, ada, file(t, atlas(0), "[audit]\nfile = "+tomltext.Quote(trail)+"\n"))
+	_, page := ada.read(ada.browser.PostForm(console+"/tools/atlas__weather",
+		url.Values{"form_token": {form}, "form_id": {"one"}, "arguments": {`{"city":"Oslo"}`}}))
+	contains(t, "the page", page, "Oslo", "It took ")
+	records, err := os.ReadFile(trail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := regexp.MustCompile(`"asker":"console".*"invocation":"console-[A-Z2-7]+".*"ensemble":"atlas","tool":"weather","arguments":{"city":"Oslo"}.*"code":"OK"`)
+	if !call.Match(records) {
+		t.Errorf("the trail lacks the call: %s", records)
+	}
 }
 
 // TestReloadFromTheConsole: after a reload the console says which servers cannot be connected, and has the pins of

@@ -360,6 +360,52 @@ console = "answer"
 	}
 }
 
+// An operator without the trusted values that identify users answers and resumes conversations of others.
+func TestOperatorWithoutAnIdentity(t *testing.T) {
+	t.Parallel()
+	path := file(t, model(t, says("", calls("satchel__pack", `{"items":["hat"]}`)), says("Packed.")), satchel(0), historyTable, `
+[approval]
+default = "defer"
+[conversation]
+identity = ["user"]
+[serve]
+http = "127.0.0.1:0"
+converse = true
+watch = false
+[[serve.clients]]
+name = "ada"
+token = "`+adasToken+`"
+trusted = {user = "ada"}
+[[serve.clients]]
+name = "dana"
+token = "danas-0123456789abcdef"
+console = "operate"
+`)
+	s := serve(t, true, "--config", path)
+	h, failure := s.says(adasToken, "Pack a hat.", "")
+	if h.Reason != "waiting" {
+		t.Fatalf("%+v, %s", h, failure)
+	}
+	dana := newVisitor(t)
+	console, form := dana.intoConsole(s, "danas-0123456789abcdef")
+	at := console + "/conversations/" + h.Conversation
+	_, page := dana.read(dana.browser.Get(at))
+	answer := regexp.MustCompile(`action="/console(/waiting/[^"]+)"`).FindStringSubmatch(page)
+	dana.read(dana.browser.PostForm(console+answer[1], url.Values{"form_token": {form}, "verdict": {"allow"}}))
+	waitFor(t, "the end of the turn", func() bool { _, page = dana.read(dana.browser.Get(at)); return strings.Contains(page, "Packed.") })
+	response, err := dana.browser.PostForm(at+"/fork", url.Values{"form_token": {form}, "at": {"1"}})
+	dana.read(response, err)
+	at = response.Request.URL.String()
+	dana.read(dana.browser.PostForm(at+"/resume", url.Values{"form_token": {form}}))
+	waitFor(t, "the call of the fork", func() bool {
+		_, page = dana.read(dana.browser.Get(at))
+		return strings.Contains(page, "May this call be made?")
+	})
+	if _, text := dana.read(dana.browser.PostForm(console+"/conversations", url.Values{"form_token": {form}, "message": {"Hello?"}})); strings.Contains(text, "Hello?") {
+		t.Errorf("an operator without an owner has a conversation: %s", text)
+	}
+}
+
 // After a reload with which nobody is identified, no text logs in to the console.
 func TestConsoleAfterAReloadToOpen(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
-// event is a line of JSON, as far as the tests read it.
+// happening is a line of JSON, as far as the tests read it.
 type happening struct {
 	Event      string
 	Invocation string

@@ -3,16 +3,9 @@
 package command
 
 import (
-	"errors"
-	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/suggest"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // flags are flags that several commands share.
@@ -87,53 +80,4 @@ func (p *program) withApprove(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringArrayVar(&p.approve, "approve", nil,
 		"run calls without asking: `RULE` is all, reads (and nothing else), or tools by name, such as files__*; may be repeated")
 	return cmd
-}
-
-// flagError returns the error of a flag that cannot be parsed, in words for people.
-func flagError(flags *pflag.FlagSet, err error) error {
-	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		dashes, name := "--", missing.GetSpecifiedName()
-		if together := missing.GetSpecifiedShortnames(); together != "" {
-			dashes = "-"
-			name, _, _ = strings.Cut(together, "=")
-		}
-		var known []string
-		flags.VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
-		if meant := suggest.Name(name, known); meant != "" && len(name) > 1 {
-			return fmt.Errorf("unknown flag %s%s; did you mean --%s?", dashes, name, meant)
-		}
-		return err
-	}
-	var invalid *pflag.InvalidValueError
-	if !errors.As(err, &invalid) {
-		return err
-	}
-	kind, known := map[string]string{"int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": `a duration such as "30s"`}[invalid.GetFlag().Value.Type()]
-	if !known {
-		return err
-	}
-	return fmt.Errorf("--%s %s: expected %s", invalid.GetFlag().Name, invalid.GetValue(), kind)
-}
-
-// requireFlags returns an error if a flag that names something is empty, for example because a
-// shell variable is not set. The command would then do something unintended.
-func requireFlags(flags *pflag.FlagSet) error {
-	for _, name := range []string{"conversation", "id", "as", "history", "config", "model", "base-url"} {
-		if flag := flags.Lookup(name); flag != nil && flag.Changed && flag.Value.String() == "" {
-			return exit.Usagef("--%s is empty; give it a value, or omit it", name)
-		}
-	}
-	if flag := flags.Lookup("history"); flag != nil && strings.Contains(flag.Value.String(), "://") { // it may contain a password
-		return exit.Usagef("--history: expected a file, not a URL; configure a server in [history] with store = \"postgres\" and dsn = \"env:DATABASE_URL\"")
-	}
-	return nil
-}
-
-// requireArguments returns an error if an argument of a command that has optional ones is empty,
-// for the same reason: approve ID "" would answer any wait.
-func requireArguments(cmd *cobra.Command, args []string) error {
-	if empty := slices.Index(args, ""); empty >= 0 && strings.Contains(cmd.Use, "[") {
-		return exit.Usagef("argument %d is empty; expected: %s", empty+1, strings.TrimSuffix(cmd.UseLine(), " [flags]"))
-	}
-	return nil
 }

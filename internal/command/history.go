@@ -20,8 +20,6 @@ func historyCommand(p *program) *cobra.Command {
 		Short: "Manage the stored conversations",
 		Long: "History lists, shows and changes stored conversations: those of --history FILE or of\n" +
 			"[history] in the configuration, and otherwise those of the user's own store.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		historyListCommand(p), historySearchCommand(p), historyShowCommand(p), historyForkCommand(p),

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(workerVar); path != "" {
 		os.Exit(beWorker(path))
 	}
-	parallelism.Set("4")
+	parallelism.Set("6")
 	if flag.Lookup("test.fuzzworker").Value.String() == "true" {
 		os.Exit(m.Run()) // of a process that has made all that already
 	}
@@ -68,12 +68,12 @@ func testMain(m *testing.M) int {
 func build(dir string) error {
 	unraced, testserver = filepath.Join(dir, "consort"), filepath.Join(dir, "testserver")
 	binary = unraced
-	plain := exec.Command("go", "build", "-o", dir, "../../cmd/consort", "./testserver")
+	plain := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "../../cmd/consort", "./testserver")
 	plain.Env = raced.Unraced()
 	commands := []*exec.Cmd{plain}
 	if raced.Enabled {
 		binary = filepath.Join(dir, "raced", "consort")
-		commands = append(commands, exec.Command("go", "build", "-race", "-o", binary, "../../cmd/consort"))
+		commands = append(commands, exec.Command("go", "build", "-race", "-ldflags=-s -w", "-o", binary, "../../cmd/consort"))
 	}
 	for _, cmd := range commands {
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -219,8 +219,16 @@ func processes(mark string) []string {
 	var found []string
 	self, _ := os.Readlink("/proc/self/exe")
 	own := fmt.Sprintf("/proc/%d/exe", os.Getpid())
-	links, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, link := range links {
+	var names []string
+	if proc, err := os.Open("/proc"); err == nil {
+		names, _ = proc.Readdirnames(-1)
+		proc.Close()
+	}
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue // not the number of a process
+		}
+		link := "/proc/" + name + "/exe"
 		target, err := os.Readlink(link)
 		ours := target == binary || target == unraced || target == testserver || target == self && link != own
 		if err == nil && ours && (mark == "" || marked(link, mark)) {

@@ -37,14 +37,18 @@ func loginCommand(p *program) *cobra.Command {
 }
 
 func logoutCommand(p *program) *cobra.Command {
-	return &cobra.Command{
-		Use:     "logout SERVER",
-		Short:   "Remove a login, and ask the authorization server to revoke its tokens",
-		Long:    "Logout removes the login at SERVER, which is a name of the configuration or an address\nthat consort logins prints.",
-		Example: "  consort logout linear",
+	client := ""
+	cmd := &cobra.Command{
+		Use:   "logout SERVER",
+		Short: "Remove a login, and ask the authorization server to revoke its tokens",
+		Long: "Logout removes the login at SERVER, which is a name of the configuration or an address\n" +
+			"that consort logins prints.",
+		Example: "  consort logout linear\n  consort logout linear --client 3f2c9a51",
 		Args:    cobra.ExactArgs(1),
-		RunE:    runE(func(ctx context.Context, args []string) error { return runLogout(ctx, p, args[0]) }),
+		RunE:    runE(func(ctx context.Context, args []string) error { return runLogout(ctx, p, args[0], client) }),
 	}
+	cmd.Flags().StringVar(&client, "client", "", "remove the login of this client of the gateway: its ID, or the beginning that consort logins prints")
+	return cmd
 }
 
 func loginsCommand(p *program) *cobra.Command {
@@ -83,8 +87,9 @@ func (p *program) withLogins(cfg *config.Config, use func(*logins.Logins, login.
 	return use(all, store)
 }
 
-// loginAt returns the login at a server of the configuration, and closes it after use.
-func loginAt(p *program, cfg *config.Config, name string, use func(*logins.Logins, *login.Client) error) (err error) {
+// loginAt returns the login at a server of the configuration, and closes it after use. It changes the
+// options with set, which may be nil.
+func loginAt(p *program, cfg *config.Config, name string, set func(*login.Options) error, use func(*logins.Logins, *login.Client) error) (err error) {
 	server := cfg.MCP[name]
 	if server == nil {
 		return exit.Usagef("there is no server %q with a login; %s", name, p.loginsOf(cfg, nil).Text())
@@ -105,6 +110,11 @@ func loginAt(p *program, cfg *config.Config, name string, use func(*logins.Login
 		return err
 	}
 	options.Hint, options.Logger = logins.Hint(name), assembly.Logger
+	if set != nil {
+		if err := set(options); err != nil {
+			return err
+		}
+	}
 	client, err := login.New(options)
 	if err != nil {
 		return exit.Usagef("%s: mcp.%s.oauth: %w", p.location.Name(), name, err)
@@ -127,7 +137,7 @@ func runLogin(ctx context.Context, p *program, name string, noBrowser bool) erro
 	if err != nil {
 		return err
 	}
-	return loginAt(p, cfg, name, func(stored *logins.Logins, client *login.Client) error {
+	return loginAt(p, cfg, name, nil, func(stored *logins.Logins, client *login.Client) error {
 		if err := stored.CanStore(ctx); err != nil {
 			return err
 		}
@@ -142,38 +152,67 @@ func runLogin(ctx context.Context, p *program, name string, noBrowser bool) erro
 	})
 }
 
-func runLogout(ctx context.Context, p *program, name string) error {
+func runLogout(ctx context.Context, p *program, name, client string) error {
 	cfg, err := p.load()
 	if err != nil {
 		return err
 	}
-	logout := func(client *login.Client) error {
-		found, err := client.Logout(ctx)
-		if found {
-			p.screen.Print("logged out of " + display.Line(name) + "\n")
+	var options *login.Options
+	set := func(o *login.Options) (err error) {
+		if options = o; client != "" {
+			o.Identity, err = clientAt(ctx, o, client)
 		}
-		switch {
-		case found && err != nil:
-			p.screen.Note("consort: %v", err)
-			return p.screen.Err()
-		case err != nil:
-			return fmt.Errorf("logging out of %q: %w", name, err)
-		case !found:
-			return exit.Usagef("there is no login at %q; consort logins lists them", name)
-		}
-		return p.screen.Err()
+		return err
 	}
 	if cfg.MCP[name] != nil || !strings.Contains(name, "://") {
-		return loginAt(p, cfg, name, func(_ *logins.Logins, client *login.Client) error { return logout(client) })
+		return loginAt(p, cfg, name, set, func(_ *logins.Logins, c *login.Client) error { return logout(ctx, p, name, options, c) })
 	}
 	return p.withLogins(cfg, func(_ *logins.Logins, store login.Store) error {
-		client, err := login.New(&login.Options{URL: name, Store: store})
+		if err := set(&login.Options{URL: name, Store: store}); err != nil {
+			return err
+		}
+		c, err := login.New(options)
 		if err != nil {
 			return exit.Usagef("%w", err)
 		}
-		defer client.Close()
-		return logout(client)
+		defer c.Close()
+		return logout(ctx, p, name, options, c)
 	})
+}
+
+func logout(ctx context.Context, p *program, name string, o *login.Options, c *login.Client) error {
+	found, err := c.Logout(ctx)
+	if found {
+		p.screen.Print("logged out of " + display.Line(name) + "\n")
+	}
+	switch {
+	case found && err != nil:
+		p.screen.Note("consort: %v", err)
+		return p.screen.Err()
+	case err != nil:
+		return fmt.Errorf("logging out of %q: %w", name, err)
+	case found:
+		return p.screen.Err()
+	}
+	if clients, _ := logins.Clients(ctx, o, ""); len(clients) > 0 {
+		return exit.Usagef("%q has only logins of clients of the gateway: remove one with --client ID; consort logins lists them", name)
+	}
+	return exit.Usagef("there is no login at %q; consort logins lists them", name)
+}
+
+// clientAt returns the identity of the client of the gateway with a login at a server whose ID begins
+// with prefix.
+func clientAt(ctx context.Context, o *login.Options, prefix string) (string, error) {
+	found, err := logins.Clients(ctx, o, prefix)
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > 1:
+		return "", exit.Usagef("the IDs of %d clients with a login there begin with %q: write more of it", len(found), prefix)
+	case err != nil:
+		return "", err
+	}
+	return "", exit.Usagef("no client %q of the gateway has a login there; consort logins lists them", prefix)
 }
 
 func runLogins(ctx context.Context, p *program) error {

@@ -42,6 +42,36 @@ func TestAClosedPipeIsNoError(t *testing.T) {
 	}
 }
 
+// A chat takes no further lines when the reader of its answers has left.
+func TestAClosedPipeEndsAChat(t *testing.T) {
+	t.Parallel()
+	path := file(t, model(t, says("One."), says("Two.")), historyTable)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := run{}.command(ctx, t, "chat", "--config", path)
+	stderr := temporary(t)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("first\nsecond\n/save Third\n"), w, stderr
+	_ = cmd.Run()
+	w.Close()
+	if got := cmd.ProcessState.ExitCode(); got != int(exit.Pipe) {
+		t.Errorf("status %d, want %d", got, exit.Pipe)
+	}
+	lacks(t, "standard error", written(t, stderr), "consort: ", "Third")
+	store := open(t, path)
+	talks := all(t, store)
+	if len(talks) != 1 || talks[0].Title != "first" {
+		t.Fatalf("the conversations are %+v", talks)
+	}
+	if got := kinds(t, store, talks[0].ID); strings.Count(got, "user") != 1 {
+		t.Errorf("the conversation has %s, want one message of the user", got)
+	}
+}
+
 // Commands that ask no person report the question, and where it can be answered.
 func TestADeclinedQuestionIsTold(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func TestConversationsOnAServer(t *testing.T) {
 }
 
 // TestTheServerOfConversationsIsNotTold: neither where it is nor its password,
-// whatever goes wrong.
+// whatever goes wrong. The exit status says whether a restart may help.
 func TestTheServerOfConversationsIsNotTold(t *testing.T) {
 	t.Parallel()
 	table, r, _ := onServer(t)
@@ -83,17 +83,24 @@ func TestTheServerOfConversationsIsNotTold(t *testing.T) {
 	}
 	wrong := *right
 	wrong.User = url.UserPassword("nobody", "hunter-4711")
-	for name, dsn := range map[string]string{
-		"refused":   wrong.String(),
-		"nobody":    "postgres://me:hunter-4711@127.0.0.1:1/talks",
-		"no DSN":    "postgres://me:hunter-4711@127.0.0.1:nonsense/talks",
-		"pairs":     "host=127.0.0.1 port=1 password='hunter-4711' user=me",
-		"unfounded": "hunter-4711",
+	for name, test := range map[string]struct {
+		dsn    string
+		status exit.Status
+	}{
+		"refused":   {wrong.String(), exit.Usage},
+		"nobody":    {"postgres://me:hunter-4711@127.0.0.1:1/talks", exit.Failed},
+		"no DSN":    {"postgres://me:hunter-4711@127.0.0.1:nonsense/talks", exit.Usage},
+		"pairs":     {"host=127.0.0.1 port=1 password='hunter-4711' user=me", exit.Failed},
+		"unfounded": {"hunter-4711", exit.Usage},
 	} {
 		path := file(t, model(t), table)
-		for _, args := range []string{"history list", "check --offline", "run hi --log-level debug"} {
-			o := run{env: []string{"TEST_DATABASE=" + dsn}}.consort(t, append(strings.Fields(args), "--config", path)...).expect(t, exit.Usage)
-			lacks(t, name+": "+args, o.stdout+o.stderr, "hunter", dsn)
+		for _, args := range []string{"history list", "check --offline", "run hi --log-level debug", "serve --http 127.0.0.1:0 --converse"} {
+			status := test.status
+			if strings.HasPrefix(args, "check") {
+				status = exit.Usage // it is about the configuration
+			}
+			o := run{env: []string{"TEST_DATABASE=" + test.dsn}}.consort(t, append(strings.Fields(args), "--config", path)...).expect(t, status)
+			lacks(t, name+": "+args, o.stdout+o.stderr, "hunter", test.dsn)
 			contains(t, name+": "+args, o.stdout+o.stderr, "history.dsn")
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/approvals"
+	"github.com/consort-go/consort/internal/command/usage"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/gateway"
 	"github.com/consort-go/consort/internal/histories"
@@ -92,6 +93,9 @@ func (p *program) execute(ctx context.Context, args []string) int {
 	defer signal.Stop(broken)
 
 	root := rootCommand(p)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	usage.RequireCommands(root)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	p.end()
@@ -151,7 +155,7 @@ func rootCommand(p *program) *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SuggestionsMinimumDistance = 2
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagError(cmd.Flags(), err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage.FlagError(cmd.Flags(), err) })
 	root.SetOut(p.screen)
 	root.SetErr(p.screen.Stderr)
 	flags := root.PersistentFlags()
@@ -245,7 +249,7 @@ func runEUntil(run func(ctx context.Context, args []string) error, signals ...os
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), signals...)
 		defer stop()
-		err := cmp.Or(requireFlags(cmd.Flags()), requireArguments(cmd, args))
+		err := cmp.Or(usage.RequireFlags(cmd.Flags()), usage.RequireArguments(cmd, args))
 		if err == nil {
 			err = run(ctx, args)
 		}

@@ -326,6 +326,26 @@ func TestReloadRefusesToOpen(t *testing.T) {
 	r.ends(exit.Done)
 }
 
+// A change that adds the address of HTTP, and keys that need it, is put into effect as far as it can be.
+func TestReloadAddsHTTP(t *testing.T) {
+	t.Parallel()
+	path := file(t, "[serve]\ngrpc = \"127.0.0.1:0\"\nwatch = false\n", atlas(0))
+	r := &reloading{serve(t, false, "--config", path), path}
+	r.overGRPC()
+	const added = "[serve]\ngrpc = \"127.0.0.1:0\"\nwatch = false\nhttp = \"127.0.0.1:0\"\nhosts = [\"consort.example\"]\n"
+	replace := func(text string) {
+		if err := os.WriteFile(path, []byte(text+atlas(0)+satchel(0)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace(added)
+	contains(t, "what consort reload says", r.reload(exit.Done), "added         satchel\n", "serve.hosts", "needs restart serve.http\n")
+	replace(strings.Replace(added, "http = \"127.0.0.1:0\"\n", "", 1))
+	contains(t, "hosts without http", r.reload(exit.Usage), "serve.hosts: only for serving over HTTP")
+	r.signal(syscall.SIGTERM)
+	r.ends(exit.Done)
+}
+
 // Without a configuration file, SIGHUP is answered too: it reads nothing, and ends the
 // process if the terminal is gone.
 func TestHangUpWithoutAFile(t *testing.T) {

@@ -35,10 +35,10 @@ func TestResourcesAreListedAndRead(t *testing.T) {
 
 	path = file(t, table)
 	for uri, want := range map[string]string{
-		"note:///welcome": "You are welcome at note:///welcome.\n",
-		"note:///by/ada":  "You are welcome at note:///by/ada.\n",
+		"note:///welcome": "You are welcome at note:///welcome.",
+		"note:///by/ada":  "You are welcome at note:///by/ada.",
 		"note:///picture": "[resource note:///picture, image/png, 3 bytes]\n",
-		"note:///secret":  "The password is [secret].\n",
+		"note:///secret":  "The password is [secret].",
 	} {
 		if o := consort(t, "resources", "--read", uri, "--config", path).expect(t, exit.Done); o.stdout != want {
 			t.Errorf("%s holds %q, want %q", uri, o.stdout, want)

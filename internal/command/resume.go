@@ -53,12 +53,11 @@ func runResume(ctx context.Context, p *program, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unclosed(s.Conversation.Close(context.Background()))) }()
-	if s.Foreign {
-		return exit.Usagef("the conversation %s belongs to a client of consort serve, which continues it while it runs: "+
-			"to continue it here, give the trusted values of that client, as in --trust user=ada", histories.Word(args[0]))
+	if err := s.CanContinue(); err != nil {
+		return err
 	}
 	if done, is := s.Conversation.Next().(converse.Done); is && !done.Reason.Limited() {
-		p.screen.Note("%s", p.screen.Notes.Faint("Nothing is left to do; the conversation waits for a message of its user."))
+		p.screen.Hint("Nothing is left to do; the conversation waits for a message of its user.")
 	}
 	defer s.AdviseResume()
 	return s.Turn(ctx, "")

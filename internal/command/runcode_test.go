@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
@@ -42,4 +43,31 @@ func TestAProgramCallsATool(t *testing.T) {
 	last := string(requests[len(requests)-1].Body)
 	contains(t, "the last request", last, `"name":"code__run_code"`)
 	lacks(t, "the last request", last, `"name":"library__echo"`, `{\"text\":\"in\"}`)
+}
+
+// The results of programs without calls, and of the tools of servers with the same names, are in
+// the history.
+func TestHistoryShowsTheResultsOfPrograms(t *testing.T) {
+	t.Parallel()
+	path := file(t, historyTable)
+	talk := []canister.Canister{
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Go.")},
+		canister.Assistant{Head: canister.Head{ID: "m"}},
+	}
+	for _, one := range []struct{ id, name, code, result string }{
+		{"a", "code__run_code", "", "forty-two"},
+		{"b", "code__run_code", "INVALID_ARGUMENTS", "got end of file"},
+		{"c", "others__run_code", "", "a result of another server"},
+		{"d", "others__find_tools", "", "a hammer and a saw"},
+		{"e", "tools__find_tools", "", "No tool has one of these words. There are no tools."},
+	} {
+		talk = append(talk, canister.Invocation{Head: canister.Head{ID: one.id}, Message: "m", CallID: one.id, Name: one.name, Arguments: "{}"},
+			canister.Result{Head: canister.Head{ID: "r" + one.id}, Invocation: one.id, Code: one.code, Content: canister.Texts(one.result)})
+	}
+	if err := open(t, path).Append(t.Context(), "talk", 0, talk...); err != nil {
+		t.Fatal(err)
+	}
+	shown := consort(t, "history", "show", "talk", "--config", path).expect(t, exit.Done).stdout
+	contains(t, "the conversation", shown, "forty-two", "got end of file", "a result of another server", "a hammer and a saw", "nothing found (--full")
+	lacks(t, "the conversation", shown, "no calls", "There are no tools.")
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/exit"
@@ -68,12 +69,12 @@ func TestServedClientsThatShare(t *testing.T) {
 	t.Parallel()
 	const note = "have the same trusted values"
 	for _, c := range []struct{ ada, ben, want string }{
-		{"", "", `the clients ["ada" "ben"] have the same trusted values`},
-		{`, trusted = {user = "x"}`, `, trusted = {user = "x"}`, `the clients ["ada" "ben"] have the same trusted values`},
-		{`, trusted = {user = "ada"}`, "", ""},
+		{`name = "ada"`, `name = "ben"`, `the clients ["ada" "ben"] have the same trusted values`},
+		{`name = "ada", trusted = {user = "x"}`, `name = "ben", trusted = {user = "x"}`, `the clients ["ada" "ben"] have the same trusted values`},
+		{`name = "ada", trusted = {user = "ada"}`, `name = "ben"`, ""},
+		{`trusted = {user = "x"}`, `trusted = {user = "x"}`, `the clients ["" ""] have the same trusted values`},
 	} {
-		clients := "[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nclients = [{name = \"ada\", token = \"" + adaToken + "\"" + c.ada +
-			"}, {name = \"ben\", token = \"" + benToken + "\"" + c.ben + "}]\n"
+		clients := "[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nclients = [{" + c.ada + ", token = \"" + adaToken + "\"}, {" + c.ben + ", token = \"" + benToken + "\"}]\n"
 		s := serve(t, true, "--config", file(t, model(t), historyTable, clients))
 		if got := s.stderr.String(); strings.Contains(got, note) != (c.want != "") || !strings.Contains(got, c.want) {
 			t.Errorf("%q and %q: %s", c.ada, c.ben, got)
@@ -217,16 +218,42 @@ func TestOnlyItsClientCarriesAServedConversationOn(t *testing.T) {
 	s.signal(os.Interrupt)
 	s.ends(exit.Done)
 
-	o := consort(t, "approve", h.Conversation, "--allow", "--config", path).expect(t, exit.Done)
+	o := consort(t, "chat", "--conversation", h.Conversation, "--config", path).expect(t, exit.Done)
+	contains(t, "chat", o.stderr, "answer its question with: consort approve "+h.Conversation)
+	lacks(t, "chat", o.stderr, "asked again")
+	o = consort(t, "approve", h.Conversation, "--allow", "--config", path).expect(t, exit.Done)
 	contains(t, "approve", o.stderr, "belongs to a client of consort serve, which continues it")
 	lacks(t, "approve", o.stderr, "resume")
 	lacks(t, "approve", consort(t, "approve", h.Conversation, "--config", path).expect(t, exit.Done).stderr, "resume")
-	before := kinds(t, open(t, path), h.Conversation)
+	store := open(t, path)
+	info, err := store.Info(t.Context(), h.Conversation)
+	if err == nil {
+		err = store.Append(t.Context(), "cut", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Hello.")})
+	}
+	if err == nil {
+		err = store.Describe(t.Context(), "cut", history.Change{Owner: &info.Owner})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := kinds(t, store, h.Conversation)
+	for _, id := range []string{h.Conversation, "cut"} {
+		o := run{}.consort(t, "chat", "--conversation", id, "--config", path).expect(t, exit.Done)
+		contains(t, "chat", o.stderr, "belongs to a client of consort serve, which continues it")
+		lacks(t, "chat", o.stderr, "resume")
+		lacks(t, "chat", o.stderr, "asked again")
+		run{}.consort(t, "chat", "--conversation", id, "--document", "note:///x", "--config", path)
+		o = run{stdin: "/resume\n"}.consort(t, "chat", "--conversation", id, "--config", path).expect(t, exit.Usage)
+		contains(t, "/resume", o.stderr, "the conversation "+id+" belongs to a client of consort serve", "--trust")
+	}
+	if got := kinds(t, store, "cut"); got != "user" {
+		t.Errorf("chat carried on a turn of a client: %s", got)
+	}
 	for _, trust := range [][]string{nil, {"--trust", "user=ben"}} {
 		o := consort(t, append([]string{"resume", h.Conversation, "--config", path}, trust...)...).expect(t, exit.Usage)
 		contains(t, "resume", o.stderr, "belongs to a client of consort serve", "--trust")
 	}
-	if now := kinds(t, open(t, path), h.Conversation); now != before || count() != 0 {
+	if now := kinds(t, store, h.Conversation); now != before || count() != 0 {
 		t.Errorf("the log has %s, and had %s; %d effects", now, before, count())
 	}
 	consort(t, "resume", h.Conversation, "--trust", "user=ada", "--config", path).expect(t, exit.Done)

@@ -83,11 +83,12 @@ func TestServeIsNotReadyOverGRPC(t *testing.T) {
 	}
 }
 
-// When no server is left, the process is not ready either.
+// When its only server is lost, which is required, the process is not ready either, until the server
+// has connected again by itself.
 func TestServeOverGRPCWithoutServers(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	only := fmt.Sprintf("[mcp.only]\ncommand = [\"sh\", \"-c\", \"test -e %[1]s/broken && exit 1; echo $$ > %[1]s/process; exec %[2]s atlas\"]\n",
+	only := fmt.Sprintf("[mcp.only]\nrequired = true\npark_after = 0\ncommand = [\"sh\", \"-c\", \"test -e %[1]s/broken && exit 1; echo $$ > %[1]s/process; exec %[2]s atlas\"]\n",
 		folder, testserver)
 	s := serve(t, false, "--grpc", "127.0.0.1:0", "--config", file(t, only))
 	host := s.connectGRPC("")
@@ -118,6 +119,10 @@ func TestServeOverGRPCWithoutServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(notServing)
+	if err := os.Remove(filepath.Join(folder, "broken")); err != nil {
+		t.Fatal(err)
+	}
+	is(isServing)
 	s.signal(syscall.SIGTERM)
 	s.ends(exit.Done)
 }

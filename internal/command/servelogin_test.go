@@ -4,6 +4,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/testing/authserver"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -129,7 +131,7 @@ func (s *service) visiting(token string, open func(link string) (action string))
 // goes on, and each call is made with the login of its client, also after a restart.
 func TestServeOwnLogins(t *testing.T) {
 	t.Parallel()
-	_, path := ownLogins(t)
+	server, path := ownLogins(t)
 	logIn(t, path)
 	s := serve(t, true, "--config", path)
 	var mu sync.Mutex
@@ -172,6 +174,44 @@ func TestServeOwnLogins(t *testing.T) {
 	if local := consort(t, "call", "notes", "write", "{}", "--config", path).expect(t, exit.Done).stdout; strings.Contains(local, adas) ||
 		strings.Contains(local, bens) {
 		t.Errorf("the user of the program: %s", local)
+	}
+	logOutClients(t, server, path)
+}
+
+// logOutClients removes the logins of the program's user and of two clients, one after the other.
+func logOutClients(t *testing.T, server *authserver.Server, path string) {
+	t.Helper()
+	clients := func() (ids []string) {
+		t.Helper()
+		var list reports.LoginList
+		if err := json.Unmarshal([]byte(consort(t, "logins", "--config", path, "--json").expect(t, exit.Done).stdout), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range list.Logins {
+			if one.Server != "notes" {
+				t.Errorf("listed is %+v", one)
+			}
+			if one.Client != "" {
+				ids = append(ids, one.Client)
+			}
+		}
+		return ids
+	}
+	ids := clients()
+	if len(ids) != 2 {
+		t.Fatalf("the clients with a login are %v", ids)
+	}
+	contains(t, "logins", consort(t, "logins", "--config", path).expect(t, exit.Done).stdout, "client "+ids[0][:8]+" of the gateway, since")
+	contains(t, "a wrong client", consort(t, "logout", "notes", "--client", "x", "--config", path).expect(t, exit.Usage).stderr, "consort logins")
+	revoked := server.Count("/revoke")
+	consort(t, "logout", "notes", "--client", ids[0][:8], "--config", path).expect(t, exit.Done)
+	if left := clients(); len(left) != 1 || left[0] != ids[1] || server.Count("/revoke") != revoked+1 {
+		t.Errorf("after the logout of %s: %v", ids[0], left)
+	}
+	consort(t, "logout", "notes", "--config", path).expect(t, exit.Done)
+	contains(t, "logout without a login of one's own", consort(t, "logout", "notes", "--config", path).expect(t, exit.Usage).stderr, "--client ID")
+	if left := clients(); len(left) != 1 {
+		t.Errorf("after the logout of the program's user: %v", left)
 	}
 }
 
@@ -274,16 +314,18 @@ audience = "`+audience+`"
 name = "static"
 token = "`+adasToken+`"
 `))
-	for _, user := range []string{"ada", "ben", "eve"} {
-		token := key.Sign(issuer.Claims(audience, map[string]any{"sub": user}), nil)
-		want := "UNAUTHORIZED: "
-		if user != "eve" { // whom the issuer of the tools does not know
-			s.AddSubject(token, user)
-			want = "for " + user
+	for _, client := range []struct{ sub, known string }{
+		{"ada", "ada"}, {"ben", "ben"}, {"ada", "ada who may only read"}, {"eve", ""}, // eve is unknown to the issuer of the tools
+	} {
+		user, want := client.sub, "UNAUTHORIZED: "
+		token := key.Sign(issuer.Claims(audience, map[string]any{"sub": user, "jti": client.known}), nil)
+		if client.known != "" {
+			s.AddSubject(token, client.known)
+			want = "for " + client.known
 		}
 		session := g.connect(token)
 		for range 2 {
-			if got := called(t, session, "notes__write", "{}"); !strings.HasPrefix(got, want) || strings.Contains(got, token) {
+			if got := called(t, session, "notes__write", "{}"); !strings.HasPrefix(got, want) || client.known != "" && got != want || strings.Contains(got, token) {
 				t.Errorf("%s: %s", user, got)
 			}
 		}

@@ -81,6 +81,44 @@ tools = ["wait"]
 	}
 }
 
+// People whose tokens lack the claim that identifies users have no conversations: they would share them.
+func TestConversationsWithoutAnIdentity(t *testing.T) {
+	t.Parallel()
+	key := authserver.NewKey(t, "k1")
+	issuer := authserver.NewIssuer("", key)
+	web := httptest.NewServer(issuer)
+	t.Cleanup(web.Close)
+	issuer.URL = web.URL
+	s := serve(t, true, "--config", file(t, model(t, says("Good morning.")), historyTable, `
+[conversation]
+identity = ["user"]
+[serve]
+http = "127.0.0.1:0"
+converse = true
+watch = false
+[serve.oidc]
+issuer = "`+web.URL+`"
+audience = "https://tools.example/mcp"
+trusted = {user = "/email"}
+`))
+	for _, person := range []string{"ada", "ben"} {
+		token := key.Sign(issuer.Claims("https://tools.example/mcp", map[string]any{"sub": person}), nil)
+		for _, request := range [][2]string{{"POST", `{"message":"Hello?"}`}, {"GET", ""}} {
+			status, text := s.asks("", request[0], "/api/conversations", request[1], "Authorization", "Bearer "+token)
+			if status != http.StatusForbidden || !strings.Contains(text, "conversation.identity") {
+				t.Errorf("%s %s: %d %s", person, request[0], status, text)
+			}
+		}
+		if h, failure := s.says(token, "Hello?", ""); !strings.Contains(failure, "conversation.identity") {
+			t.Errorf("%s: %+v, %s", person, h, failure)
+		}
+	}
+	token := key.Sign(issuer.Claims("https://tools.example/mcp", map[string]any{"sub": "eve", "email": "eve@example.com"}), nil)
+	if h, failure := s.says(token, "Hello?", ""); h.Answer != "Good morning." {
+		t.Errorf("eve: %+v, %s", h, failure)
+	}
+}
+
 // The conversations of people with tokens of an issuer belong to them, over the HTTP API too.
 func TestConversationsOfOIDC(t *testing.T) {
 	t.Parallel()

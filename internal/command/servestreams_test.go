@@ -11,10 +11,12 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
 // TestReloadEndsStreams: a reload that takes a right or a token from a client ends the open streams
@@ -76,6 +78,44 @@ trusted = {user = "ben"}
 	}
 	if ends != 2 {
 		t.Error("the stream of another client has ended")
+	}
+	s.signal(os.Interrupt)
+	s.ends(exit.Done)
+}
+
+// TestARunOutlivesItsToken: a run that is under way when its token is withdrawn continues to its end, whatever its client
+// accepts. A stream of the same client ends.
+func TestARunOutlivesItsToken(t *testing.T) {
+	t.Parallel()
+	asked, hold := make(chan struct{}, 1), make(chan struct{})
+	base := model(t, openaiserver.Step{Reply: openaiserver.Respond(func(*openaiserver.Request) openaiserver.Reply {
+		asked <- struct{}{}
+		<-hold
+		return openaiserver.Message{Text: "Good morning."}
+	})}) + historyTable + "[serve]\nhttp = \"127.0.0.1:0\"\nconverse = true\nwatch = false\n"
+	release := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(release) // before the model's server closes
+	path := file(t, base, "clients = [{token = \"ann-0123456789abcdef\", trusted = {user = \"ann\"}}]\n")
+	s := serve(t, true, "--config", path)
+	const input = `{"threadId":"t","runId":"r","state":{},"tools":[],"context":[],"forwardedProps":{},"messages":[{"id":"m","role":"user","content":"Hello?"}]}`
+	run := s.opens("ann", "POST", "/agui", input, "Accept", "text/event-stream")
+	defer run.Body.Close()
+	select {
+	case <-asked:
+	case <-time.After(time.Minute):
+		t.Fatal("the model was not asked")
+	}
+	stream := s.opensStream("ann", "/api/conversations/"+run.Header.Get("Consort-Conversation")+"/events")
+	if err := os.WriteFile(path, []byte(base+"clients = [{token = \"another-0123456789\"}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	consortBesideDone(t, "reload", "--config", path)
+	if rest, err := io.ReadAll(stream); err != nil || !strings.Contains(string(rest), "the token is not valid any longer") {
+		t.Errorf("the stream ends with %q, %v", rest, err)
+	}
+	release()
+	if text, err := io.ReadAll(run.Body); err != nil || !strings.Contains(string(text), "Good morning.") || !strings.Contains(string(text), `"RUN_FINISHED"`) {
+		t.Errorf("the run ends with %q, %v", text, err)
 	}
 	s.signal(os.Interrupt)
 	s.ends(exit.Done)

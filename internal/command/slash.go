@@ -48,6 +48,8 @@ type commandSession struct{ chat *chat }
 
 func (s commandSession) Conversation() *converse.Conversation { return s.chat.session.Conversation }
 
+func (s commandSession) CanContinue() error { return s.chat.session.CanContinue() }
+
 func (s commandSession) Store() history.Store { return s.chat.session.Store }
 
 func (s commandSession) Play(ctx context.Context, events func(context.Context) iter.Seq2[converse.Event, error]) (leave bool, err error) {

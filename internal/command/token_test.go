@@ -32,5 +32,12 @@ func TestTokenNew(t *testing.T) {
 	}
 	contains(t, "a bad day", consort(t, "token", "new", "ada", "--expires", "soon").expect(t, exit.Usage).stderr, `"soon"`, "90d")
 	consort(t, "token", "new").expect(t, exit.Usage)
+	for _, line := range []string{"token nwe ada", "completion bsh", "history lst", "pins acept", "approvals revoek", "help nwe", "nwe"} {
+		out := consort(t, strings.Fields(line)...).expect(t, exit.Usage)
+		contains(t, line, out.stderr, "unknown command")
+	}
+	for _, line := range []string{"token", "completion", "history", "help token"} {
+		contains(t, line, consort(t, strings.Fields(line)...).expect(t, exit.Done).stdout, "Usage:")
+	}
 	consort(t, "token", "new", "ada", "--config", file).expect(t, exit.Usage)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/spf13/cobra"
 )
@@ -25,7 +26,13 @@ func toolsCommand(p *program) *cobra.Command {
 		Use:   "tools",
 		Short: "List the offered tools, and those that were set aside",
 		Args:  cobra.NoArgs,
-		RunE:  runE(func(ctx context.Context, _ []string) error { return runTools(ctx, p, flags) }),
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("limit") && flags.search == "" {
+				return exit.Usagef("--limit has no effect without --search")
+			}
+			return nil
+		},
+		RunE: runE(func(ctx context.Context, _ []string) error { return runTools(ctx, p, flags) }),
 	}, "print one JSON document, schemas included")
 	cmd.Flags().StringVar(&flags.search, "search", "", "only the tools, resources and prompts that have a word of `TEXT`, best first")
 	cmd.Flags().IntVar(&flags.limit, "limit", 10, "with --search: at most `N` tools, and as many others")

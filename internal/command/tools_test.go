@@ -11,6 +11,33 @@ import (
 	"github.com/consort-go/consort/internal/reports"
 )
 
+// The values of variables are redacted also by commands that assemble nothing, or no model.
+func TestVariablesWithoutAnAssembly(t *testing.T) {
+	t.Setenv("CONSORT_TEST_PATH", "path-0123456789abcdef")
+	path := file(t, "[model]\nname = \"claude-sonnet-5\"\nbase_url = \"http://127.0.0.1:1/${CONSORT_TEST_PATH}/v1\"\n\n[audit]\nfile = \"none/audit.jsonl\"\n"+
+		"[mcp.notes]\nurl = \"http://127.0.0.1:1/${CONSORT_TEST_PATH}/mcp\"\noauth = {}\n")
+	for _, line := range []string{"check --json", "check", "logins", "logins --json", "pins", "pins --json"} {
+		out := consort(t, append(strings.Fields(line), "--config", path)...)
+		lacks(t, line, out.stdout+out.stderr, "path-0123456789abcdef")
+		if strings.HasPrefix(line, "logins") {
+			contains(t, line, out.stdout, "[secret]")
+		}
+	}
+}
+
+// A flag that is empty, for instance because a variable of the shell is not set, is not the same as
+// no flag.
+func TestEmptyFlags(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"serve --http=", "serve --grpc=", "serve --health=", "serve --engine=", "tools --search=", "resources --read=", "init --output=", "init --import=",
+		"history export --output=", "history list --text=", "history list --tag=", "token new ada --expires=", "run --prompt= x", "chat --log-level=",
+	} {
+		contains(t, line, consort(t, strings.Fields(line)...).expect(t, exit.Usage).stderr, " is empty")
+	}
+	contains(t, "a limit alone", consort(t, "tools", "--limit", "5").expect(t, exit.Usage).stderr, "--limit has no effect without --search")
+}
+
 func TestToolsAreFound(t *testing.T) {
 	t.Parallel()
 	table, _ := library(t, forPerson)

@@ -17,7 +17,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// own flags. The map holds the addresses by engine name.
+// withEngines adds a flag for the address of each engine, and the engine's own flags, to a
+// command. The map holds the addresses by engine name.
 func withEngines(p *program, cmd *cobra.Command) map[string]*string {
 	addresses := map[string]*string{}
 	names := []string{gateway.Temporal}

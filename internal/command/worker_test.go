@@ -31,14 +31,14 @@ func beWorker(path string) int {
 
 // A worker reads its configuration again like a serving process: when the file changes, at
 // SIGHUP, and for consort reload. A configuration that is wrong, or without a model, changes
-// nothing.
+// nothing. The keys for clients are no mistake: it shares the file with a serving process.
 func TestWorkerReloads(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "consort.toml")
 	write := func(tables ...string) {
 		t.Helper()
-		text := "[log]\nlevel = \"info\"\n[history]\npath = \"history.db\"\n[serve]\nhttp = \"127.0.0.1:0\"\n" + strings.Join(tables, "\n")
+		text := "[log]\nlevel = \"info\"\n[history]\npath = \"history.db\"\n[serve]\nhttp = \"127.0.0.1:0\"\nhosts = [\"a\"]\n" + clientAda + "\n" + strings.Join(tables, "\n")
 		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

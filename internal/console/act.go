@@ -183,6 +183,8 @@ func (c conversationPages) send(ctx context.Context, info history.Info, said can
 		return fmt.Errorf("the conversation waits for an answer, and accepts no message until then: %w", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("a turn is running, and the message was not sent: send it again, or cancel the turn first: %w", err)
+	case errors.Is(err, engine.ErrBusy) && !errors.Is(err, engine.ErrClosed):
+		return fmt.Errorf("calls of the turn before have no result: cancel that turn, and then send the message again: %w", err)
 	default:
 		return err
 	}

@@ -3,9 +3,9 @@
 package console
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -20,6 +20,7 @@ import (
 // Bounds of the page of the audit.
 const (
 	auditShown = 200      // records
+	auditBad   = 10       // lines that are not records and are named
 	auditRead  = 16 << 20 // bytes at the end of the file that are searched
 )
 
@@ -35,32 +36,44 @@ func (c recordPages) openRecords() (*os.File, error) {
 	return file, err
 }
 
-// trailOf returns the records of the end of the audit file that match, the newest first.
-func (c recordPages) trailOf(match func(*audit.Record) bool, most int) (list []audit.Record, cut bool, err error) {
+// trail is the end of the audit file.
+type trail struct {
+	records []audit.Record // that match, the newest first
+	cut     bool           // there are older ones
+	bad     []error        // lines that are not records; if the file is long, counted from the part that is read
+}
+
+// trailOf returns the end of the audit file with at most that many records that match.
+func (c recordPages) trailOf(match func(*audit.Record) bool, most int) (t trail, err error) {
 	file, err := c.openRecords()
 	if err != nil || file == nil {
-		return nil, false, err
+		return trail{}, err
 	}
 	defer file.Close()
 	if info, err := file.Stat(); err == nil && info.Size() > auditRead {
-		cut = true
+		t.cut = true
 		if _, err := file.Seek(-auditRead, io.SeekEnd); err != nil {
-			return nil, false, err
+			return trail{}, err
 		}
 	}
-	for record, err := range audit.Read(file) { // the first line may be incomplete
+	isFirst := true
+	for record, err := range audit.Read(file) {
 		if _, isCut := errors.AsType[*fs.PathError](err); isCut {
-			return nil, false, err
+			return trail{}, err
 		}
-		if err == nil && match(&record) {
-			list = append(list, record)
+		switch {
+		case err != nil && !(isFirst && t.cut): // the first line may be incomplete
+			t.bad = append(t.bad, err)
+		case err == nil && match(&record):
+			t.records = append(t.records, record)
 		}
+		isFirst = false
 	}
-	slices.Reverse(list)
-	if len(list) > most {
-		list, cut = list[:most], true
+	slices.Reverse(t.records)
+	if len(t.records) > most {
+		t.records, t.cut = t.records[:most], true
 	}
-	return list, cut, nil
+	return t, nil
 }
 
 // matching returns the filter of a request.
@@ -75,13 +88,13 @@ func matching(v url.Values) func(*audit.Record) bool {
 
 func (c recordPages) auditPage(w http.ResponseWriter, r *http.Request, p *person) {
 	v := r.URL.Query()
-	list, cut, err := c.trailOf(matching(v), auditShown)
+	trail, err := c.trailOf(matching(v), auditShown)
 	if err != nil {
 		c.console.fail(w, r, err)
 		return
 	}
 	var rows []part
-	for _, one := range list {
+	for _, one := range trail.records {
 		about := part(nil)
 		if one.Conversation != "" {
 			about = el("a", href(pathOf(one.Conversation)), text(one.Conversation))
@@ -95,26 +108,24 @@ func (c recordPages) auditPage(w http.ResponseWriter, r *http.Request, p *person
 		el("form", attr("method", "get"), action(Prefix+"/audit"), class("search"), attr("role", "search"),
 			c.console.field("who", "Who", v.Get("who")), c.console.field("tool", "Tool or action", v.Get("tool")), c.console.field("code", "Code, or FAILED", v.Get("code")), el("button", text("Filter"))),
 		when(c.console.Records == nil || c.console.Records() == "", el("p", text("No audit file is configured. Add the table [audit] with the key file."))),
-		when(cut, el("p", class("faint"), text("Only the newest records are shown."))),
+		when(len(trail.bad) > 0, el("div", el("p", text(fmt.Sprintf("Lines of the file that are not records: %d", len(trail.bad)))),
+			pre(c.console.Redact(fmt.Sprint(errors.Join(trail.bad[:min(len(trail.bad), auditBad)]...)))))),
+		when(trail.cut, el("p", class("faint"), text("Only the newest records are shown."))),
 		when(len(rows) > 0, el("p", el("a", href(Prefix+"/audit.jsonl?"+export.Encode()), text("Export these records as JSON Lines"))),
 			table("Records, the newest first", []string{"Time", "Who asked", "Tool or action", "Code", "Decided by", "Conversation", "Record"}, rows...)),
 		when(len(rows) == 0, el("p", text("No record matches."))))
 }
 
 func jsonOf(record audit.Record) string {
-	text, err := json.Marshal(record)
+	text, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return err.Error()
 	}
-	var b bytes.Buffer
-	if json.Indent(&b, text, "", "  ") != nil {
-		return string(text)
-	}
-	return b.String()
+	return string(text)
 }
 
 // auditExport sends the records of the file that match as lines of JSON, the oldest first. One that cannot be
-// complete is cut off.
+// complete is cut off. A line of the file that is not a record is a string of JSON that says so, with any filter.
 func (c recordPages) auditExport(w http.ResponseWriter, r *http.Request, p *person) {
 	end, ok := c.openExport(w, r, p)
 	if !ok {
@@ -139,10 +150,13 @@ func (c recordPages) auditExport(w http.ResponseWriter, r *http.Request, p *pers
 		if _, isCut := errors.AsType[*fs.PathError](err); isCut {
 			panic(http.ErrAbortHandler)
 		}
-		if err != nil || !match(&one) { // a line that is not a record
+		exported := any(one)
+		if err != nil {
+			exported = err.Error()
+		} else if !match(&one) {
 			continue
 		}
-		line, err := json.Marshal(one)
+		line, err := json.Marshal(exported)
 		if err != nil {
 			continue
 		}

@@ -9,12 +9,14 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/forked"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/transcript"
 )
@@ -135,7 +137,7 @@ func (c conversationPages) facts(p *person, info history.Info, shown window) par
 		el("dt", text("Changed")), el("dd", moment(info.Changed)),
 		el("dt", text("Canisters")), el("dd", c.rangeOf(info, shown), text(" · "),
 			el("a", href(pathOf(info.ID)+"/raw"), text("raw JSON")), when(traces != nil, text(" · "), traces)),
-		when(info.Parent != "", el("dt", text("Forked from")), el("dd", el("a", href(pathOf(info.Parent)), text(info.Parent)), text(fmt.Sprintf(" at %d", info.ParentLength)))),
+		when(info.Parent != "", el("dt", text("Forked from")), el("dd", el("a", when(!strings.HasPrefix(info.Parent, forked.Imported), href(pathOf(info.Parent))), text(info.Parent)), text(fmt.Sprintf(" at %d", info.ParentLength)))),
 		when(usage.Total() > 0, el("dt", text("Tokens")), el("dd", text(fmt.Sprintf("%d in, %d out%s", usage.Input, usage.Output, counts)))),
 		when(priced, el("dt", text("Cost")), el("dd", text(c.console.money(spent)+counts))))
 }

@@ -152,6 +152,26 @@ func TestAuditExportIsComplete(t *testing.T) {
 	}
 }
 
+// The page and the export of the audit name the lines of the file that are not records.
+func TestAuditNamesDamage(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	line, err := json.Marshal(audit.Record{Tool: "tool-1", Code: audit.OK})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.Audit, fmt.Appendf(nil, "%s\n%s\n%s\n", line, line[:len(line)/2], line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	aud := s.Login(t, consolestage.Aud)
+	if page := aud.Get("/audit?tool=other").Text; !strings.Contains(page, "Lines of the file that are not records: 1") || !strings.Contains(page, "line 2") {
+		t.Errorf("the page does not name line 2:\n%s", page)
+	}
+	lines := strings.Split(aud.Get("/audit.jsonl?tool=tool-1").Text, "\n")
+	if len(lines) < 3 || !strings.HasPrefix(lines[1], `"audit: line 2 is not a record: `) || !strings.Contains(lines[0], "tool-1") || !strings.Contains(lines[2], "tool-1") {
+		t.Errorf("the export is %q", lines)
+	}
+}
+
 // The page of spending says that costs are missing.
 func TestUnknownCosts(t *testing.T) {
 	prices := &budget.Policy{Prices: map[string]budget.Price{"small": {Input: budget.Unit}, "large": {Input: budget.Unit}}, Currency: "EUR"}

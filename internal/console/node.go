@@ -4,6 +4,7 @@ package console
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/internal/display"
@@ -103,7 +104,18 @@ func markdown(sanitized string) part {
 			return
 		}
 		for _, node := range nodes {
+			openElsewhere(node)
 			parent.AppendChild(node)
+		}
+	}
+}
+
+// openElsewhere opens the links of a node in a tab of their own: the page can have a text that is not sent yet.
+func openElsewhere(within *html.Node) {
+	for node := range within.Descendants() {
+		if node.DataAtom == atom.A {
+			node.Attr = slices.DeleteFunc(node.Attr, func(a html.Attribute) bool { return a.Key == "rel" })
+			node.Attr = append(node.Attr, html.Attribute{Key: "rel", Val: "nofollow noreferrer noopener"}, html.Attribute{Key: "target", Val: "_blank"})
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/loginpages"
+	"github.com/consort-go/consort/internal/unsent"
 	"golang.org/x/net/html"
 )
 
@@ -238,7 +239,7 @@ func (c serverPages) stillMayLogin(r *http.Request, p *person, name string) func
 	r.Method, r.Body, r.ContentLength = http.MethodGet, http.NoBody, 0
 	return func() error {
 		checked, may := false, false
-		valid := c.console.withToken(discarded{}, r, p.session.token, func(_ http.ResponseWriter, r *http.Request) {
+		valid := c.console.withToken(unsent.Response{}, r, p.session.token, func(_ http.ResponseWriter, r *http.Request) {
 			caller, ok := c.console.callerOf(r, p.session)
 			checked, may = true, ok && c.console.sessions.isOpen(p.session) && c.mayLogin(&person{Caller: caller}, name)
 		})
@@ -251,13 +252,6 @@ func (c serverPages) stillMayLogin(r *http.Request, p *person, name string) func
 		return nil
 	}
 }
-
-// discarded is a response that nobody reads.
-type discarded struct{}
-
-func (discarded) Header() http.Header         { return http.Header{} }
-func (discarded) Write(b []byte) (int, error) { return len(b), nil }
-func (discarded) WriteHeader(int)             {}
 
 // changeEnsemble connects, disconnects, restarts, parks or lists an ensemble.
 func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *person) {

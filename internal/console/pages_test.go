@@ -321,6 +321,22 @@ func TestCallsOnAnAxis(t *testing.T) {
 	}
 }
 
+// The parent of a fork is a link, but not that of an imported conversation, which no conversation has.
+func TestParentsInTheConsole(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	ada := s.Login(t, consolestage.Ada)
+	for parent, isLinked := range map[string]bool{"parent": true, "import-1": false} {
+		stored(t, s.Store, parent, "owner-ada", canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Do it.")})
+		if err := s.Store.Fork(t.Context(), parent, 1, "of-"+parent); err != nil {
+			t.Fatal(err)
+		}
+		page := ada.Get("/conversations/of-" + parent).Text
+		if strings.Contains(page, `/conversations/`+parent+`"`) != isLinked || !strings.Contains(page, parent) {
+			t.Errorf("%s is linked: %v:\n%s", parent, !isLinked, page)
+		}
+	}
+}
+
 // The calls of a program are within the call of the program, which says how many there were.
 func TestProgramsInTheConsole(t *testing.T) {
 	s := consolestage.Start(t, consolestage.Options{})

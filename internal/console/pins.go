@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/consort-go/consort/ensemble/pins"
 	"github.com/consort-go/consort/internal/linediff"
+	"github.com/consort-go/consort/internal/rendering"
 )
 
 // pinsPage shows the pinned tools whose definition has changed, with the difference.
@@ -44,7 +44,7 @@ func (c toolPages) pendingPin(p *person, e *pins.Entry) part {
 	var changes []part
 	for _, change := range e.Changes() {
 		before, after := c.console.Redact(change.Before), c.console.Redact(change.After)
-		changes = append(changes, el("h3", text(change.Part)), diffLines(strings.Join(linediff.Lines(before, after), "\n")),
+		changes = append(changes, el("h3", text(change.Part)), diffRows(rendering.Comparison(diffStyle, linediff.Lines(before, after))),
 			maskNote(change.Before+change.After, before+after))
 	}
 	title := e.Tool

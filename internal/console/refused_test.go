@@ -5,8 +5,8 @@ package console_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,7 +40,8 @@ func reserve(t *testing.T) invoker.Invoker {
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprint("reserved: ", reply.Content["count"], reply.Content["note"]), nil
+		answer, err := json.Marshal(reply.Content)
+		return "reserved: " + string(answer), err
 	}, &invoker.Options{Hints: invoker.Hints{Idempotent: true}})
 	if err != nil {
 		t.Fatal(err)
@@ -76,9 +77,9 @@ func TestRefusedAnswerStays(t *testing.T) {
 	if page := ada.Get("/waiting").Text; strings.Contains(page, "near the door") || strings.Contains(page, "notice failed") {
 		t.Errorf("the next page has it too:\n%s", page)
 	}
-	ada.Post(to, "verdict", "accept", "v-count", "2", "v-note", "")
+	ada.Post(to, "verdict", "accept", "v-count", "2", "v-note", "", "v-class", "", "v-window", "")
 	until(t, s, ada, path, "It is done.")
-	has(t, ada.Get(path).Text, "reserved: 2none")
+	has(t, ada.Get(path).Text, "reserved: {&#34;count&#34;:2}") // without the defaults that were removed, of a text and of a choice
 	reply := ada.Post(to, "verdict", "accept", "v-count", "3")
 	page = ada.Get("/waiting").Text
 	if reply.StatusCode != http.StatusSeeOther || !strings.Contains(page, "the wait was answered already") {
@@ -173,4 +174,39 @@ func TestUnknownTurns(t *testing.T) {
 	has(t, ada.Get(fork).Text, "does not know whether", "Resume the turn")
 	ada.Post(fork + "/resume")
 	until(t, s, ada, fork, "It goes on.")
+}
+
+// A list of choices has a box for each, with its title. Each box that is checked reaches the tool as one value, with
+// the commas in it.
+func TestListOfChoices(t *testing.T) {
+	schema := json.RawMessage(`{"type":"object","properties":{
+		"stops":{"type":"array","title":"Stops","items":{"anyOf":[{"const":"Oslo, S","title":"Oslo Central"},{"const":"Hamar","title":"Hamar by the lake"},{"const":"Lund","title":"Lund"}]},"default":["Lund"]},
+		"none":{"type":"array","items":{"type":"string","enum":["a","b"]},"default":["a"]},
+		"day":{"type":"string","format":"date"}}}`)
+	tool, err := invoker.New("route", "Choose a route.", func(ctx context.Context, _ struct{}) (string, error) {
+		reply, err := invoker.CallFrom(ctx).Ask(ctx, &invoker.ElicitRequest{Server: "trains", Message: "Which route?", Schema: schema})
+		if err != nil {
+			return "", err
+		}
+		answer, err := json.Marshal(reply.Content)
+		return "answer: " + string(answer), err
+	}, &invoker.Options{Hints: invoker.Hints{Idempotent: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := consolestage.Start(t, consolestage.Options{Tools: []invoker.Invoker{tool}, Lines: []conversetest.Line{
+		{Calls: []conversetest.Call{{Name: "local__route", Arguments: `{}`}}}, {Text: "It is done."}}})
+	ada := s.Login(t, consolestage.Ada)
+	path := begun(t, s, ada, "Which route?")
+	page := ada.Get(path).Text
+	has(t, page, "Oslo Central", "Hamar by the lake", `value="Oslo, S"`, `value="Lund" checked=""`, `placeholder="2026-11-22"`)
+	to, day := answerAt(t, page), "tomorrow"
+	send := func() consolestage.Reply {
+		return ada.Do(http.MethodPost, to, url.Values{"form_token": {ada.Form}, "verdict": {"accept"}, "v-stops": {"", "Oslo, S", "Hamar"}, "v-none": {""}, "v-day": {day}})
+	}
+	has(t, send().Text, "is not a date", `value="Oslo, S" checked=""`, `value="Hamar" checked=""`, `value="Lund"/>`, `value="tomorrow"`)
+	day = "2026-12-01"
+	send()
+	until(t, s, ada, path, "It is done.")
+	has(t, ada.Get(path).Text, "answer: {&#34;day&#34;:&#34;2026-12-01&#34;,&#34;stops&#34;:[&#34;Oslo, S&#34;,&#34;Hamar&#34;]}")
 }

@@ -115,6 +115,28 @@ func TestStaleCookie(t *testing.T) {
 	}
 }
 
+// Behind a proxy that ends TLS and does not say so, the session of a link sends forms, too. That of another login over
+// plain HTTP does not: another host of the domain can have planted its cookie.
+func TestLinkBehindTLS(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{})
+	visitor := s.Stranger(t)
+	visitor.Take(visitor.Get(strings.TrimPrefix(s.Console.Link(consolestage.Ops), "/console")))
+	origin := "https://" + strings.TrimPrefix(strings.TrimSuffix(s.URL, "/console"), "http://")
+	send := func(p *consolestage.Person) int {
+		return p.Do(http.MethodPost, "/conversations", url.Values{"form_token": {p.Form}, "message": {"Do it."}}, "Origin", origin).StatusCode
+	}
+	if status := send(visitor); status != http.StatusSeeOther {
+		t.Errorf("with a link: status %d", status)
+	}
+	if status := send(s.Login(t, consolestage.Ops)); status != http.StatusUnauthorized {
+		t.Errorf("with the cookie of a login over plain HTTP: status %d", status)
+	}
+	if reply := visitor.Do(http.MethodPost, "/logout", url.Values{"form_token": {visitor.Form}}, "Origin", origin); reply.StatusCode != http.StatusSeeOther ||
+		visitor.Get("/").StatusCode != http.StatusSeeOther {
+		t.Errorf("the session goes on after its end: %s", reply.Status)
+	}
+}
+
 // A session ends with its logout, its age and its token, and a new login ends the one before.
 func TestSessionsEnd(t *testing.T) {
 	var later time.Duration

@@ -107,12 +107,17 @@ func isOver(s *session, now time.Time) bool {
 
 // find returns the session of a request, or nil. A cookie that only this host can have set comes
 // first. Over plain HTTP it may be a leftover: browsers send it to a server on the same machine too.
+// If only the header Origin says that there is TLS, the other cookie counts for a session that began
+// with a link: if a proxy does not say that it ended TLS, the request for the link looks like plain
+// HTTP. Another host cannot plant such a session, because only the operator has the link.
 func (s *sessions) find(r *http.Request) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := s.named(r, hostPrefix+cookieName, true)
-	if found == nil && !isSecure(r) {
-		found = s.named(r, cookieName, false)
+	if found == nil && !cameOverTLS(r) {
+		if found = s.named(r, cookieName, false); found != nil && isSecure(r) && !found.operates {
+			found = nil
+		}
 	}
 	if found != nil {
 		found.seen = s.now()
@@ -170,9 +175,15 @@ func (s *sessions) takeFlash(from *session) (text string, failed bool) {
 	return text, failed
 }
 
-// isSecure reports whether a request came to this host over TLS, which a proxy may have ended.
+// cameOverTLS reports whether a request came over TLS, which a proxy may have ended that says so.
+func cameOverTLS(r *http.Request) bool {
+	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// isSecure reports whether a request came to this host over TLS, also from a proxy that does not say so: browsers
+// send the origin with each form.
 func isSecure(r *http.Request) bool {
-	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" || strings.HasPrefix(r.Header.Get("Origin"), "https://")
+	return cameOverTLS(r) || strings.HasPrefix(r.Header.Get("Origin"), "https://")
 }
 
 // setCookie sends the ID of a session; an empty one removes the cookie.

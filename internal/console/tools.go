@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/forms"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/internal/tokenestimate"
 	"github.com/consort-go/consort/invoker"
 )
@@ -100,12 +101,8 @@ func asides(c *Console, o offer) part {
 }
 
 func firstLine(s string) string {
-	const most = 200
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	if runes := []rune(line); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return line
+	return textcut.Runes(line, 200)
 }
 
 func hintsOf(tool *ensemble.Tool) []string {

@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/converse/waits"
+	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/listpage"
@@ -233,9 +234,7 @@ func (c waitPages) waitDetails(ctx context.Context, wait canister.Wait, call can
 		}
 		return group(el("p", text(cmp.Or(question.Server, "A tool")+" asks:")), pre(c.console.Redact(question.Message)),
 			when(wait.Arguments != "", group(el("p", text("The arguments are:")), pre(c.console.clean.shownJSON(wait.Arguments)))),
-			when((strings.HasPrefix(question.URL, "https://") || strings.HasPrefix(question.URL, "http://")) && c.console.clean.unlessSecret(question.URL) != "",
-				el("p", text("Visit "), el("a", href(question.URL), attr("rel", "noreferrer noopener"), text(question.URL)))),
-			when(question.URL != "", pre(c.console.Redact(question.URL))))
+			when(question.URL != "", c.questionPage(question.URL)))
 	}
 	if call.Name == "" {
 		return nil
@@ -243,8 +242,18 @@ func (c waitPages) waitDetails(ctx context.Context, wait canister.Wait, call can
 	arguments := argumentsOf(wait, call)
 	clean := c.console.clean.redactJSON(arguments)
 	ask := c.approvalOf(ctx, call, clean)
-	lines := rendering.Question(rendering.Style{Width: 100}, ask, ask.ReadOnly)
-	return group(diffLines(strings.Join(lines, "\n")), maskNote(arguments, clean), details(false, text("Arguments as JSON"), pre(display.JSON([]byte(clean)))))
+	return group(diffRows(rendering.QuestionRows(diffStyle, ask, ask.ReadOnly)), maskNote(arguments, clean), details(false, text("Arguments as JSON"), pre(display.JSON([]byte(clean)))))
+}
+
+// questionPage shows the address that a question leads to, with a warning if it can be mistaken for another host's. It
+// is a link unless it has a secret, or a user, which can look like the host.
+func (c waitPages) questionPage(address string) part {
+	warning := browser.Warning(address)
+	to, err := url.Parse(address)
+	isLink := err == nil && browser.CanOpen(address) && to.User == nil && c.console.clean.unlessSecret(address) != ""
+	return group(when(warning != "", el("p", class("notice failed"), text(c.console.Redact(warning)))),
+		when(isLink, el("p", text("Visit "), el("a", href(address), attr("target", "_blank"), attr("rel", "noreferrer noopener"), text(address)))),
+		when(!isLink, pre(c.console.Redact(address))))
 }
 
 // argumentsOf returns the arguments that a wait is about.
@@ -271,17 +280,21 @@ func (c waitPages) approvalOf(ctx context.Context, call canister.Invocation, arg
 	return ask
 }
 
-// diffLines returns lines, with the removed and the added ones marked.
-func diffLines(lines string) part {
+// diffStyle is how calls and changes are rendered. The browser does not wrap their rows (pre.diff of the
+// stylesheet): they fit a small window, and only a phone scrolls them.
+var diffStyle = rendering.Style{Width: 60}
+
+// diffRows returns rows, with the removed and the added ones marked.
+func diffRows(rows []rendering.Row) part {
 	var all []part
-	for line := range strings.SplitSeq(lines, "\n") {
-		switch bare := strings.TrimLeft(line, " │|"); {
-		case strings.HasPrefix(bare, "+ "):
-			all = append(all, el("ins", text(line)), text("\n"))
-		case strings.HasPrefix(bare, "- "):
-			all = append(all, el("del", text(line)), text("\n"))
+	for _, row := range rows {
+		switch row.Mark {
+		case '+':
+			all = append(all, el("ins", text(row.Text)), text("\n"))
+		case '-':
+			all = append(all, el("del", text(row.Text)), text("\n"))
 		default:
-			all = append(all, text(line+"\n"))
+			all = append(all, text(row.Text+"\n"))
 		}
 	}
 	return el("pre", group(attr("tabindex", "0"), class("diff"), group(all...)))
@@ -313,7 +326,11 @@ func (c waitPages) answerForms(p *person, info history.Info, wait canister.Wait,
 			form(canister.VerdictUnknown, named("The outcome stays unknown")),
 			form(canister.VerdictAllow, el("button", class("danger"), text("Make the call again, possibly for the second time"))))
 	case canister.WaitElicitation:
-		return el("div", class("answers"), form(canister.VerdictAccept, c.questionFields(wait, typed), named("Answer")),
+		label := "Answer"
+		if question, err := waits.Question(wait); err == nil && question.URL != "" {
+			label = "I have opened it"
+		}
+		return el("div", class("answers"), form(canister.VerdictAccept, c.questionFields(wait, typed), named(label)),
 			form(canister.VerdictDecline, named("Decline")), form(canister.VerdictCancel, named("Dismiss")))
 	}
 	return form(canister.VerdictCancel, named("End the pause"))

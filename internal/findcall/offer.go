@@ -63,6 +63,9 @@ func (o *Offer) count() (servers []string, tools map[string]int) {
 	return servers, tools
 }
 
+// NoneFound begins the result of find_tools if no tool fits.
+const NoneFound = "No tool has one of these words."
+
 // Find returns the definitions of the tools that fit a query best, each a line of JSON. If
 // there are none it says what there is.
 func (o *Offer) Find(query Query) (string, error) {
@@ -75,7 +78,7 @@ func (o *Offer) Find(query Query) (string, error) {
 		b.Write(line)
 	}
 	if b.Len() == 0 {
-		return "No tool has one of these words. " + o.overview(), nil
+		return NoneFound + " " + o.overview(), nil
 	}
 	return b.String(), nil
 }
@@ -110,15 +113,19 @@ func (t *Tool) line() ([]byte, error) {
 }
 
 // Names returns the names of the tools and the URIs of the resources in a result of
-// find_tools.
+// find_tools. Lines of other forms count for nothing: a server may have a tool of that name.
 func Names(result string) (names []string) {
 	for line := range strings.Lines(result) {
 		var found struct {
 			Name, Resource string
-			Template       string `json:"resource_template"`
+			Schema         json.RawMessage `json:"input_schema"`
+			Template       string          `json:"resource_template"`
 		}
 		if !strings.HasPrefix(line, "{") || json.Unmarshal([]byte(line), &found) != nil {
 			continue
+		}
+		if found.Schema == nil {
+			found.Name = ""
 		}
 		if name := found.Name + found.Resource + found.Template; name != "" {
 			names = append(names, name)

@@ -18,12 +18,16 @@ var (
 	// device matches names that Windows reserves.
 	device = regexp.MustCompile(`^(con|prn|aux|nul|conin|conout|com[0-9]|lpt[0-9])(\..*)?$`)
 	other  = regexp.MustCompile(`[^a-z0-9]+`)
+	hashed = regexp.MustCompile(`^x[a-z0-9-]{0,24}~[0-9a-f]{32}$`)
 )
 
 // IsPlain reports whether the name of a conversation's folder is its identity.
 func IsPlain(conversation string) bool {
 	return plain.MatchString(conversation) && !device.MatchString(conversation)
 }
+
+// IsPossible reports whether Of can have returned a name.
+func IsPossible(name string) bool { return IsPlain(name) || hashed.MatchString(name) }
 
 // Of returns the name of a conversation's folder: the identity, or its beginning with a
 // hash. It begins with a letter or a digit, and different identities have different

@@ -5,7 +5,6 @@
 package folding
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -58,14 +57,20 @@ func (t *Tally) String() string {
 
 // Found returns the tools that a successful call of find_tools has found, in one line that is safe to
 // print on a terminal, such as "2 found: files__read, files__list". It reports false for
-// other calls.
+// other calls, and for a result that is not of Consort's find_tools: servers may have a tool of
+// that name.
 func Found(name string, result canister.Result) (string, bool) {
 	if !isOf(name, findcall.FindName) || result.Failed() {
 		return "", false
 	}
-	names := findcall.Names(texts(result.Content))
-	if len(names) == 0 {
+	text := texts(result.Content)
+	names := findcall.Names(text)
+	switch {
+	case len(names) > 0:
+	case strings.HasPrefix(text, findcall.NoneFound):
 		return "nothing found", true
+	default:
+		return "", false
 	}
 	for i, one := range names {
 		names[i] = display.Line(one)
@@ -83,20 +88,13 @@ func texts(contents []canister.Content) string {
 	return b.String()
 }
 
-// Outcome returns the calls of a program, with the code of its failure if it failed.
+// Outcome returns the calls of a program, which made some, with the code of its failure if it failed.
 func Outcome(tally string, result canister.Result) string {
-	text := cmp.Or(tally, "no calls")
 	if result.Failed() {
-		return "failed with " + display.Line(result.Code) + " after " + text
+		return "failed with " + display.Line(result.Code) + " after " + tally
 	}
-	return text
+	return tally
 }
-
-// programName is runcode.Name. Package runcode brings its interpreter.
-const programName = "run_code"
-
-// IsProgram reports whether a name is that of the tool that runs programs.
-func IsProgram(name string) bool { return isOf(name, programName) }
 
 // isOf reports whether a name is that of a tool, in an ensemble with any name.
 func isOf(name, tool string) bool { return name == tool || strings.HasSuffix(name, "__"+tool) }

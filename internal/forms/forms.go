@@ -152,7 +152,7 @@ func (f *Field) Prompt() string {
 	}
 	switch {
 	case f.Default != nil:
-		text += " default " + display.Line(Text(f.Default))
+		text += " default " + display.Line(Breaks.Replace(Text(f.Default)))
 	case !f.Required:
 		text += " optional"
 	}
@@ -170,6 +170,9 @@ func listed(choices []Choice) string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// Breaks shows the characters that end or divide lines as their codes.
+var Breaks = strings.NewReplacer("\n", "<U+000A>", "\t", "<U+0009>")
 
 // Text returns an answer as a text for the person.
 func Text(answer any) string {

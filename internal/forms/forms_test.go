@@ -24,6 +24,7 @@ func TestFormFields(t *testing.T) {
 		"code": {"type":"string","format":"of ours"},
 		"seat": {"type":"string","pattern":"^[0-9]+[A-F]$","default":"12"},
 		"two":  {"type":"array","minItems":2,"maxItems":2,"items":{"enum":["a","b","c"],"enumNames":["Alpha","Beta"]},"default":["a","c"]},
+		"note": {"type":"string","default":"fix: x\n\n\ty"},
 		"sure": {"type":"boolean"}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,7 @@ func TestFormFields(t *testing.T) {
 		prompts = append(prompts, f.Prompt())
 		byName[f.Name] = f
 	}
-	want := "Your name: |age optional: |size [S, M] default M: |tone [red (Red), blue] optional: |days [some of mon, tue] optional: |born [such as 2026-11-22] optional: |at [such as 2026-11-22T15:04:05Z] optional: |mail [such as ann@example.com] optional: |page [such as https://example.com/] optional: |code optional: |seat optional: |two [some of a (Alpha), b (Beta), c] default a, c: |sure [y/n] optional: "
+	want := "Your name: |age optional: |size [S, M] default M: |tone [red (Red), blue] optional: |days [some of mon, tue] optional: |born [such as 2026-11-22] optional: |at [such as 2026-11-22T15:04:05Z] optional: |mail [such as ann@example.com] optional: |page [such as https://example.com/] optional: |code optional: |seat optional: |two [some of a (Alpha), b (Beta), c] default a, c: |note default fix: x<U+000A><U+000A><U+0009>y: |sure [y/n] optional: "
 	if got := strings.Join(prompts, "|"); got != want {
 		t.Errorf("the prompts are %q,\nwant %q", got, want)
 	}

@@ -14,7 +14,14 @@ import (
 // mayServe returns an error if [serve] must not be served at its addresses, or has keys that
 // have no effect there.
 func (o *Options) mayServe(cfg *config.Config) error {
-	s := cfg.Serve
+	if err := mayListen(cfg.Serve); err != nil {
+		return err
+	}
+	return o.haveEffect(cfg, cfg.Serve)
+}
+
+// mayListen returns an error if [serve] must not be served at its addresses.
+func mayListen(s *serve.Options) error {
 	for _, at := range []struct {
 		values.Value
 		may func(string) error
@@ -26,10 +33,18 @@ func (o *Options) mayServe(cfg *config.Config) error {
 			return fmt.Errorf("serving at %s: %w", at.Value, err)
 		}
 	}
+	return nil
+}
+
+// haveEffect returns an error about keys of [serve] that have no effect without an address. An
+// address counts if the running process has it (cfg.Serve) or the file sets it for the next start
+// (file).
+func (o *Options) haveEffect(cfg *config.Config, file *serve.Options) error {
 	if o.Console != nil || o.Flags["stdio"] {
 		return nil // the addresses of the file are not those in use
 	}
-	http, grpc := s.HTTP.Reveal() != "", s.GRPC.Reveal() != ""
+	s := cfg.Serve
+	http, grpc := s.HTTP.Reveal() != "" || file.HTTP.Reveal() != "", s.GRPC.Reveal() != "" || file.GRPC.Reveal() != ""
 	const needsHTTP = `only for serving over HTTP: give --http ADDRESS, or set http, such as http = "127.0.0.1:8080"`
 	var errs []error
 	for _, key := range []struct {

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/conversetool"
+	"github.com/consort-go/consort/internal/notes"
 	"github.com/consort-go/consort/internal/openstreams"
 	"github.com/consort-go/consort/invoker"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
@@ -73,12 +75,19 @@ func (a *api) mount(web *web, servers *servers) {
 }
 
 // admit returns a function that lets a message or an answer of a caller enter as a call of the
-// tool converse, and records its sender.
+// tool converse, and records the sender of a message. An operator of the console who cannot have
+// conversations is not recorded in the conversations of others.
 func (a *api) admit(mcp *mcpserver.Server) func(context.Context, httpapi.Entry, func(context.Context) error) error {
 	return func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
-		ctx, err := a.conversations.withSender(ctx)
-		if err != nil {
-			return err
+		if _, isMessage := entry.Canister.(canister.User); isMessage {
+			marked, err := a.conversations.withSender(ctx)
+			denied := new(invoker.Failure)
+			switch {
+			case err == nil:
+				ctx = marked
+			case entry.Conversation == "" || !errors.As(err, &denied) || denied.Code != invoker.Denied:
+				return err
+			}
 		}
 		arguments, err := argumentsOf(entry)
 		if err != nil {
@@ -98,6 +107,7 @@ func (a *api) owner(ctx context.Context) (string, error) {
 // new conversation brings comes last, because the audit cuts long arguments off.
 type admittedArguments struct {
 	Conversation string           `json:"conversation,omitempty"`
+	ForkedAt     int              `json:"forked_at,omitempty"`
 	Message      *string          `json:"message,omitempty"`
 	Verdict      canister.Verdict `json:"verdict,omitempty"`
 	Wait         string           `json:"wait,omitempty"`
@@ -131,23 +141,20 @@ type part struct {
 	JSON        json.RawMessage `json:"json,omitempty"`
 }
 
-// clientTools is the metadata of a message that has the tools of its client.
-const clientTools = "io.github.consort-go/client-tools"
-
 // argumentsOf returns the arguments of the tool converse for an incoming message or answer: all that enters,
 // so that an approval holds for nothing else.
 func argumentsOf(entry httpapi.Entry) (json.RawMessage, error) {
-	form := admittedArguments{Conversation: entry.Conversation}
+	form := admittedArguments{Conversation: entry.Conversation, ForkedAt: entry.ForkedAt}
 	switch c := entry.Canister.(type) {
 	case canister.User:
 		text := canister.TextOf(c.Content)
-		form.Message, form.Content, form.Tools = &text, partsOf(c.Content, false), c.Metadata[clientTools]
+		form.Message, form.Content, form.Tools = &text, partsOf(c.Content, false), c.Metadata[notes.ClientToolsKey]
 	case canister.Answer:
 		form.Wait, form.Verdict, form.Reason, form.Arguments, form.Content = c.Wait, c.Verdict, c.Reason, c.Arguments, partsOf(c.Content, true)
 	}
 	for _, c := range entry.Earlier {
 		content := canister.ContentOf(c)
-		one := earlierMessage{Kind: c.Kind(), Message: canister.TextOf(content), Content: partsOf(content, false), Tools: c.Header().Metadata[clientTools]}
+		one := earlierMessage{Kind: c.Kind(), Message: canister.TextOf(content), Content: partsOf(content, false), Tools: c.Header().Metadata[notes.ClientToolsKey]}
 		if call, is := c.(canister.Invocation); is {
 			one.Message = call.Name + " " + call.Arguments
 		}

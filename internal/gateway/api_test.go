@@ -9,6 +9,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/httpapi"
+	"github.com/consort-go/consort/internal/notes"
 )
 
 // TestArgumentsOf: an approval, a rule and the audit see all texts that enter with a message. The message comes first,
@@ -19,6 +20,7 @@ func TestArgumentsOf(t *testing.T) {
 		want  string
 	}{
 		{httpapi.Entry{Conversation: "c", Canister: canister.User{Content: canister.Texts("hello")}}, `{"conversation":"c","message":"hello"}`},
+		{httpapi.Entry{Conversation: "c", ForkedAt: 2, Canister: canister.User{Content: canister.Texts("hello")}}, `{"conversation":"c","forked_at":2,"message":"hello"}`},
 		{httpapi.Entry{Conversation: "c", Canister: canister.Answer{Wait: "w", Verdict: canister.VerdictAllow}},
 			`{"conversation":"c","verdict":"allow","wait":"w"}`},
 		{httpapi.Entry{Canister: canister.User{}}, `{"message":""}`},
@@ -43,7 +45,7 @@ func TestArgumentsBindAllThatEnters(t *testing.T) {
 		return canister.User{Content: append(canister.Texts("look"), more...)}
 	}
 	withTools := user()
-	withTools.Metadata = canister.Fields{clientTools: json.RawMessage(`[{"name":"show"}]`)}
+	withTools.Metadata = canister.Fields{notes.ClientToolsKey: json.RawMessage(`[{"name":"show"}]`)}
 	image, other := canister.ImageContent{Data: []byte("one"), MIME: "image/png"}, canister.ImageContent{Data: []byte("two"), MIME: "image/png"}
 	past := func(c canister.Canister) httpapi.Entry {
 		return httpapi.Entry{Canister: user(), Earlier: []canister.Canister{c}}

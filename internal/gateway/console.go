@@ -7,7 +7,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -34,6 +33,7 @@ import (
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/loginpages"
+	"github.com/consort-go/consort/internal/servedcall"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
@@ -235,22 +235,20 @@ func (p *consoleParts) trust(ctx context.Context) context.Context {
 }
 
 // call calls a tool as the server does for a client.
-func (p *consoleParts) call(ctx context.Context, tool *ensemble.Tool, arguments json.RawMessage) (invoker.Output, error) {
+func (p *consoleParts) call(ctx context.Context, tool *ensemble.Tool, arguments json.RawMessage) (output invoker.Output, err error) {
 	assembly, definition := p.servers.assembly.Load(), tool.Definition()
 	ctx = p.trust(ctx)
-	record := audit.Record{Time: time.Now(), Asker: "console", ClientName: access.NameFrom(ctx), Ensemble: tool.Ensemble().Name(), Tool: definition.Name, Arguments: arguments}
-	call := &mcpserver.ToolCall{
-		Tool: tool, Call: &invoker.Call{ID: rand.Text(), Arguments: arguments}, Record: &record,
-		Item: ensemble.Item{Kind: ensemble.ToolItem, Ensemble: tool.Ensemble().Name(), Name: definition.Name, Hints: tool.TrustedHints()},
+	call := &invoker.Call{ID: servedcall.ID("console", "", ""), Arguments: arguments}
+	record := audit.Record{
+		Time: time.Now(), Asker: "console", ClientName: access.NameFrom(ctx), Invocation: call.ID,
+		Ensemble: tool.Ensemble().Name(), Tool: definition.Name, Arguments: arguments,
 	}
 	invoke := assembly.Serve.Invoke
 	if invoke == nil {
 		invoke = func(ctx context.Context, call *mcpserver.ToolCall) (invoker.Output, error) { return call.Make(ctx) }
 	}
-	output, err := invoke(ctx, call)
-	record.Duration = time.Since(record.Time)
-	record.Ended(output.Content, err)
-	assembly.Audit.Keep(ctx, record)
+	output, err = invoke(ctx, &mcpserver.ToolCall{Tool: tool, Item: servedcall.Item(tool, nil), Call: call, Record: &record})
+	servedcall.Account{Audit: assembly.Audit, Log: assembly.Logger}.Keep(ctx, &record, definition.Name, output.Content, invoker.AsFailure(err))
 	return output, err
 }
 

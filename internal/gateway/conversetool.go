@@ -104,6 +104,12 @@ type servedTurn struct {
 
 // begin creates a conversation and sets its owner before any work on it starts.
 func (t *servedTurn) begin(ctx context.Context, owner, text string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// A caller that goes must not stop this halfway: a message that is in the log needs an owner and a turn.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTimeout)
+	defer cancel()
 	t.id, t.turn = rand.Text(), rand.Text()
 	message := canister.User{Head: canister.Head{ID: t.turn, Time: time.Now()}, Content: canister.Texts(text)}
 	err := engine.Post(ctx, t.tool.store, t.tool.open, t.id, message, time.Now())
@@ -277,6 +283,8 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 		return err
 	case errors.Is(err, engine.ErrWaiting):
 		return &invoker.Failure{Code: invoker.Conflict, Message: "The conversation waits for an answer of a person, and accepts no message until then.", Cause: err}
+	case errors.Is(err, engine.ErrBusy):
+		return &invoker.Failure{Code: invoker.Conflict, Message: "The turn before has failed, with calls that have no result, and the conversation accepts no message until a person cancels that turn.", Cause: err}
 	case errors.Is(err, errSuperseded):
 		return &invoker.Failure{Code: invoker.Conflict, Cause: err, Message: t.andStored("Another program continued the conversation before the message was answered.") +
 			" To get the answer to the last message, call again with this conversation and without a message."}
@@ -321,8 +329,11 @@ func (t *servedTurn) arrived(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// andStored appends to a text that the conversation is stored.
+// andStored appends to a text that the conversation is stored, if there is one.
 func (t *servedTurn) andStored(text string) string {
+	if t.id == "" {
+		return text
+	}
 	form, _ := json.Marshal(t.id) // marshaling a string never fails
 	return text + " The conversation " + string(form) + " is stored."
 }

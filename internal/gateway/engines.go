@@ -5,13 +5,11 @@ package gateway
 import (
 	"context"
 	"iter"
-	"time"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/invoker"
@@ -117,7 +115,7 @@ func (s *server) ownValues(values func(context.Context, history.Info) ([]invoker
 // openEngine returns the engine that the options name, or else the engine of this process.
 func openEngine(ctx context.Context, o *Options, parts Parts) (engine.Engine, error) {
 	if o.Engine == "" {
-		return engine.NewLocal(parts.Store, parts.Open, &engine.Options{Values: parts.Values, Others: others(o), Logger: parts.Logger})
+		return engine.NewLocal(parts.Store, parts.Open, &engine.Options{Values: parts.Values, Others: o.Config.Others(o.Console != nil), Logger: parts.Logger})
 	}
 	e, err := EngineNamed(o.Engines, o.Engine)
 	if err != nil {
@@ -129,20 +127,4 @@ func openEngine(ctx context.Context, o *Options, parts Parts) (engine.Engine, er
 	bounded, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
 	return e.Open(bounded, o.Address, parts)
-}
-
-// others returns how long another process may work on a conversation without a sign of
-// it, or 0 if no other process can. It is longer than any call. Over standard input and
-// output each host starts its own process, so there are often several, and a console can be
-// opened next to a server.
-func others(o *Options) time.Duration {
-	cfg := o.Config
-	if cfg.History.Store.HasPath() && cfg.Serve.Listens() && o.Console == nil {
-		return 0
-	}
-	longest := ensemble.DefaultCallLimit
-	for _, server := range cfg.Supervised() {
-		longest = max(longest, server.CallLimit)
-	}
-	return longest + time.Minute
 }

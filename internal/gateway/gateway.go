@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,10 +27,10 @@ import (
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/loginpages"
 	"github.com/consort-go/consort/internal/reload"
 	"github.com/consort-go/consort/internal/terminal"
-	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	mcpserver "github.com/consort-go/consort/mcpadapter/server"
 )
@@ -151,31 +150,19 @@ func (s *server) announce() {
 	if s.Console == nil && (s.Config.Approval.Default != "" || len(s.Config.Approval.Rules) > 0) {
 		s.Screen.Note("the rules of [approval] apply to the model only; to limit what clients may call, or to ask before, use serve.rules, or allow and deny of each client and server")
 	}
-	if names := s.sharing(); s.settings.Converse && len(names) > 1 {
-		s.Screen.Note("the clients %q have the same trusted values, so each of them reads and deletes the conversations of the others; give each its own, such as trusted = {user = %q}", names, names[0])
+	if s.settings.Converse {
+		s.noteSharing(s.Assembly.Sharing())
 	}
 	if s.settings.AnswersOnlyLoopbackNames() {
 		s.Screen.Note("serve.http is open to other machines, and serve.hosts is not set: only requests to localhost and its addresses are answered; set hosts to the names that clients use")
 	}
 }
 
-// sharing returns the names of the first clients whose conversations have one owner.
-func (s *server) sharing() []string {
-	owned := map[string][]string{}
-	for _, known := range s.Assembly.Serve.Tokens {
-		owner, err := s.Assembly.OwnerOf(invoker.WithTrusted(context.Background(), known.Trusted...))
-		if err == nil && !slices.Contains(owned[owner], known.Name) {
-			owned[owner] = append(owned[owner], known.Name)
-		}
+// noteSharing prints a note about clients that share conversations; see [config.Assembly.Sharing].
+func (o *Options) noteSharing(names []string) {
+	if len(names) > 1 {
+		o.Screen.Note("the clients %q have the same trusted values, so each of them reads and deletes the conversations of the others; give each its own, such as trusted = {user = \"ada\"}", names)
 	}
-	for _, known := range s.Assembly.Serve.Tokens {
-		for _, names := range owned {
-			if len(names) > 1 && names[0] == known.Name {
-				return names
-			}
-		}
-	}
-	return nil
 }
 
 // offerConversations offers the tool converse with stored conversations. The function stop ends
@@ -311,9 +298,9 @@ func (s *server) listen(key string, address values.Value) (net.Listener, error) 
 	}
 	advice := "use an address of this machine"
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
+	case errors.Is(err, listening.ErrAddressInUse):
 		advice = "another program, or another key of [serve], listens there: stop that program, or choose another port (port 0 chooses a free one)"
-	case errors.Is(err, syscall.EACCES):
+	case errors.Is(err, listening.ErrNotPermitted):
 		advice = "this user may not listen there: choose a port above 1023"
 	}
 	err = fmt.Errorf("%w; %s", err, advice)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/config/serve"
@@ -53,6 +54,21 @@ var atStart = []string{
 
 func needsRestart(key string) bool {
 	return slices.ContainsFunc(atStart, func(fixed string) bool { return key == fixed || strings.HasPrefix(key, fixed+".") })
+}
+
+// beyondStart returns the keys of [serve] that need a part which the process opens only at its start: the
+// store for approvals and for budgets, if no [history] is set, and the console for clients that are identified.
+func beyondStart(running *config.Config, next *serve.Options) (keys []string) {
+	if running.History == nil && len(next.Budgets) > 0 {
+		keys = append(keys, "serve.budgets")
+	}
+	if was := running.Serve; HasConsole && was.HTTP.Reveal() != "" && !identifies(was) && identifies(next) {
+		keys = append(keys, "serve.console")
+	}
+	if running.History == nil && next.Asks() {
+		keys = append(keys, "serve.rules")
+	}
+	return keys
 }
 
 // reloader replaces the configuration of a running gateway.
@@ -217,6 +233,9 @@ func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outco
 	r.assembly, r.serve = assembly, cfg.Serve
 	if r.servers != nil {
 		r.servers.config.Store(cfg)
+		if names := assembly.Sharing(); cfg.Serve.Converse && !slices.Equal(names, before.Sharing()) {
+			r.options.noteSharing(names)
+		}
 	}
 	connectAndOffer := r.apply(before, outcome)
 	for _, key := range files.Changed(r.active) {
@@ -224,11 +243,7 @@ func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outco
 			outcome.Keys = append(outcome.Keys, key)
 		}
 	}
-	for _, key := range files.Changed(r.options.Reload.Files) {
-		if needsRestart(key) {
-			outcome.NeedsRestart = append(outcome.NeedsRestart, key)
-		}
-	}
+	outcome.NeedsRestart = r.needRestart(files, cfg)
 	r.active = files
 	return outcome, func() {
 		if err := connectAndOffer(); err != nil {
@@ -239,12 +254,42 @@ func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outco
 	}
 }
 
+// needRestart returns the keys of a configuration that need a restart: the changed ones that are read
+// only at the start, and the ones that need a part which is opened or set up there. A longer
+// call_limit is one if this process takes over conversations of other processes: its engine decides
+// that by the longest call_limit at its start.
+func (r *reloader) needRestart(files *reload.Files, cfg *config.Config) (keys []string) {
+	o := r.options
+	console := o.Console != nil
+	takesOver := r.servers != nil && cfg.Serve.Converse && o.Engine == ""
+	longest := o.Config.Others(console) - time.Minute // negative without others
+	for _, key := range files.Changed(o.Reload.Files) {
+		if needsRestart(key) || takesOver && longest > 0 && callLimit(cfg, key) > longest {
+			keys = append(keys, key)
+		}
+	}
+	if r.servers != nil && !console {
+		keys = append(keys, beyondStart(o.Config, cfg.Serve)...)
+	}
+	return keys
+}
+
+// callLimit returns the call_limit of a server by its key; 0 for other keys, and without one.
+func callLimit(cfg *config.Config, key string) time.Duration {
+	path, ok := strings.CutSuffix(key, ".call_limit")
+	_, name, _ := strings.Cut(path, ".") // after mcp or grpc
+	if server := cfg.Supervised()[name]; ok && server != nil {
+		return server.CallLimit
+	}
+	return 0
+}
+
 // logOutcome logs the outcome of a successful reload.
 func logOutcome(logger *zap.Logger, why string, o *reload.Outcome) {
 	logger.Info("the configuration was reloaded", logevent.ConfigReloaded, zap.String("trigger", why), zap.Strings("added", o.Added),
 		zap.Strings("removed", o.Removed), zap.Strings("changed", o.Changed), zap.Strings("keys", o.Keys), zap.Strings("needs_restart", o.NeedsRestart))
 	if len(o.NeedsRestart) > 0 {
-		logger.Warn("some keys have changed that are read only at the start: restart the process for them", logevent.ConfigRestartNeeded, zap.Strings("needs_restart", o.NeedsRestart))
+		logger.Warn("keys have changed that have no effect, or not all of it, without a restart: restart the process for them", logevent.ConfigRestartNeeded, zap.Strings("needs_restart", o.NeedsRestart))
 	}
 }
 
@@ -287,8 +332,13 @@ func (r *reloader) assemble(files *reload.Files) (*config.Assembly, *config.Conf
 	if err := mayReplace(cfg.Serve, r.serve); err != nil {
 		return nil, nil, err
 	}
-	if err := r.options.mayServe(cfg); err != nil {
+	if err := mayListen(cfg.Serve); err != nil {
 		return nil, nil, err
+	}
+	if r.servers != nil { // a worker does not use the keys for clients
+		if err := r.options.haveEffect(cfg, cmp.Or(loaded.Serve, cfg.Serve)); err != nil {
+			return nil, nil, err
+		}
 	}
 	assembly, err := r.options.Reload.Assemble(cfg, r.assembly)
 	return assembly, cfg, err
@@ -321,7 +371,11 @@ func withRunning(loaded, running *config.Config) *config.Config {
 	served.Hosts, served.Origins, served.Rate, served.Burst, served.Parallel = from.Hosts, from.Origins, from.Rate, from.Burst, from.Parallel
 	cfg.Serve = &served
 	cfg.Audit, cfg.History, cfg.Trusted, cfg.Log.JSON = running.Audit, running.History, running.Trusted, running.Log.JSON
-	cfg.Logins.Store = running.Logins.Store
+	if running.Audit != nil && running.Audit.Log && cfg.Log.Level != config.LevelDebug {
+		cfg.Log.Level = config.LevelInfo // of the records, which the log would drop
+	}
+	cfg.ConcurrentStarts, cfg.PublicVariables = running.ConcurrentStarts, running.PublicVariables
+	cfg.Logins.Store, cfg.Logins.Scope = running.Logins.Store, running.Logins.Scope
 	cfg.Conversation.Identity, cfg.Conversation.Spill = running.Conversation.Identity, running.Conversation.Spill
 	if !served.Converse {
 		cfg.Model = nil // so it need not be valid

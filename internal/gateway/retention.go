@@ -43,7 +43,7 @@ func deleteExpired(ctx context.Context, store history.Store, retention history.R
 		case err == nil:
 			deleted++
 		case ctx.Err() == nil:
-			logevent.Log(ctx, log, zap.WarnLevel, "expired conversations could not be deleted", logevent.HistoryPruneFailed, zap.Error(err))
+			logevent.Log(ctx, log, zap.WarnLevel, "expired conversations could not be deleted, or not with all their data", logevent.HistoryPruneFailed, zap.Error(err))
 		}
 	}
 	if deleted > 0 {

@@ -23,6 +23,7 @@ import (
 	"github.com/consort-go/consort/internal/conversetool"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/invoker"
+	"go.uber.org/zap"
 )
 
 // unreachable is an engine that cannot be reached.
@@ -70,6 +71,9 @@ func TestUnreachableEngine(t *testing.T) {
 			unreachable{err: lost}, conversetool.Message{Message: "", Conversation: "a"}, "The answer is not available at the moment", true, false,
 		},
 		"one that has failed": {unreachable{err: errFailed}, conversetool.Message{Message: "", Conversation: "a"}, "The assistant failed.", false, false},
+		"one with open calls": {
+			unreachable{err: fmt.Errorf("%w: %q", engine.ErrBusy, "c1")}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "until a person cancels that turn", false, false,
+		},
 		"one with an open wait": {
 			unreachable{err: engine.ErrWaiting}, conversetool.Message{Message: "Hi.", Conversation: "a"}, "accepts no message until then", false, false,
 		},
@@ -147,7 +151,7 @@ func TestWhoMayBeAtWork(t *testing.T) {
 		"a shared store": {config.Config{Serve: at, History: &config.History{Store: config.StorePostgres}}, 11 * time.Minute},
 		"standard input": {config.Config{Serve: &serve.Options{}, History: &config.History{}}, 11 * time.Minute},
 	} {
-		if got := others(&Options{Config: &test.cfg}); got != test.want {
+		if got := test.cfg.Others(false); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}
@@ -193,5 +197,105 @@ func TestDeletedConversationsStayDeleted(t *testing.T) {
 		if info, err := store.Info(t.Context(), "a"); !errors.Is(err, history.ErrNotFound) {
 			t.Errorf("%s: the conversation is there again: %+v, %v", name, info, err)
 		}
+	}
+}
+
+// sends is an engine that counts the messages that it gets.
+type sends struct {
+	engine.Engine
+	n int
+}
+
+func (s *sends) Send(context.Context, string, canister.User) error {
+	s.n++
+	return nil
+}
+
+// A conversation that has got an answer is continued, and a fork that ends with one is not.
+func TestForksAreNotContinued(t *testing.T) {
+	owner, store := config.OwnerPrefix+"ada", history.NewMemory()
+	deadline := time.Now().Add(time.Hour)
+	err := errors.Join(store.Append(t.Context(), "talk", 0,
+		canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hi")}, canister.Assistant{Head: canister.Head{ID: "a"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "ask", Arguments: "{}"},
+		canister.Wait{Head: canister.Head{ID: "w"}, Invocation: "i", For: canister.WaitApproval, Deadline: deadline},
+		canister.Answer{Head: canister.Head{ID: "x"}, Wait: "w", Verdict: canister.VerdictAllow},
+	), store.Describe(t.Context(), "talk", history.Change{Owner: &owner}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Fork(t.Context(), "talk", 5, "fork"); err != nil {
+		t.Fatal(err)
+	}
+	counted := &sends{}
+	c := &conversations{engine: counted, store: histories.ClientsOnly{Store: store}}
+	poll := answerPoll{of: c, log: zap.NewNop(), seen: map[string]checkedAnswer{}}
+	if poll.once(t.Context()); counted.n != 1 {
+		t.Errorf("%d conversations are continued, want one", counted.n)
+	}
+}
+
+// TestShutdownBeforeTheConversation: a call that ends with the program before its conversation begins
+// names none.
+func TestShutdownBeforeTheConversation(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	served := &conversations{store: histories.ClientsOnly{Store: history.NewMemory()}, ending: ctx,
+		owner: func(context.Context) (string, error) { return config.OwnerPrefix + "ada", nil }, withSender: unmarked}
+	_, err := served.call(ctx, conversetool.Message{Message: "Hi."})
+	if failure, ok := errors.AsType[*invoker.Failure](err); !ok || failure.Code != invoker.Canceled || failure.Message != "The program is shutting down." {
+		t.Errorf("%+v", err)
+	}
+}
+
+// leaving is a store whose caller leaves just before a conversation gets its owner. It fails when
+// the context has ended.
+type leaving struct {
+	history.Store
+	leave context.CancelFunc
+}
+
+func (l leaving) Describe(ctx context.Context, id string, change history.Change) error {
+	l.leave()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return l.Store.Describe(ctx, id, change)
+}
+
+// TestCallerThatLeavesAtTheBeginning: a caller that leaves when its message is in the log leaves
+// no conversation without an owner, and its turn ends.
+func TestCallerThatLeavesAtTheBeginning(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	store := histories.ClientsOnly{Store: leaving{history.NewMemory(), leave}}
+	open := func(_ context.Context, id string) (*converse.Conversation, error) {
+		return converse.New(conversetest.NewScript(conversetest.Line{Text: "Hi."}), nil, &converse.Options{ID: id, Log: store}), nil
+	}
+	local, err := engine.NewLocal(store, open, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close(t.Context())
+	feed := httpapi.NewFeed(local, store)
+	defer feed.Close()
+	served := &conversations{engine: local, feed: feed, store: store, open: open, ending: t.Context(),
+		owner: func(context.Context) (string, error) { return config.OwnerPrefix + "ada", nil }, withSender: unmarked}
+	_, _ = served.call(ctx, conversetool.Message{Message: "Hi."}) // cancelled, or answered before
+	n := 0
+	for info, err := range store.List(t.Context(), history.Filter{}) {
+		if n++; err != nil || info.Owner != config.OwnerPrefix+"ada" {
+			t.Errorf("the conversation has the owner %q, %v", info.Owner, err)
+		}
+		for event, err := range local.Watch(t.Context(), info.ID, 1) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := event.(engine.Ended); ok {
+				break
+			}
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d conversations", n)
 	}
 }

@@ -173,7 +173,7 @@ func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wa
 	if !a.Quiet {
 		text += " " + m.nextStep(info)
 	}
-	m.to.Screen.Note("%s", m.to.Screen.Notes.Faint(text))
+	m.to.Screen.Hint(text)
 	return nil
 }
 

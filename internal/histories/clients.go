@@ -50,6 +50,9 @@ func ListOnly(ctx context.Context, store history.Store, filter history.Filter, k
 			var list []one
 			all, n := 0, 0
 			for info, err := range store.List(ctx, filter) {
+				if err == nil && limit > 0 && n == limit {
+					continue // errors follow the conversations
+				}
 				if keep(info) || err != nil && info.Changed.IsZero() {
 					list = append(list, one{info, err})
 				}
@@ -58,9 +61,6 @@ func ListOnly(ctx context.Context, store history.Store, filter history.Filter, k
 				}
 				if all++; keep(info) {
 					n++
-				}
-				if limit > 0 && n == limit {
-					break
 				}
 			}
 			if limit > 0 && n < limit && all >= filter.Limit && ctx.Err() == nil {

@@ -53,3 +53,19 @@ func TestListOnlyNextToDamage(t *testing.T) {
 		t.Errorf("listed are %q, want %q", got, want)
 	}
 }
+
+// A full page of a part of a store has the errors, too, which a list has at its end.
+func TestListOnlyFullNextToDamage(t *testing.T) {
+	now := time.Now()
+	store := damaged{
+		fine: []history.Info{{ID: "a", Owner: "ada", Changed: now}, {ID: "b", Owner: "ada", Changed: now}},
+		bad:  []history.Info{{ID: "c", Owner: "ben", Changed: now}, {ID: "d"}},
+	}
+	var got []string
+	for info := range histories.ListOnly(t.Context(), store, history.Filter{Limit: 1}, func(info history.Info) bool { return info.Owner == "ada" }) {
+		got = append(got, info.ID)
+	}
+	if want := []string{"a", "d"}; !slices.Equal(got, want) {
+		t.Errorf("listed are %q, want %q", got, want)
+	}
+}

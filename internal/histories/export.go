@@ -57,7 +57,7 @@ func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
 		if e.Format == Lines {
 			put = m.to.Screen.PrintJSON
 		}
-		return Write(ctx, writer(func(text string) error { put(text); return m.to.Screen.Err() }), m.store, e.Format, options, ids...)
+		return Write(ctx, writer(func(text string) error { put(text); return m.to.Screen.Err() }), m.raw, e.Format, options, ids...)
 	}
 	var unread error
 	_, err := writefile.Replace(e.To, &writefile.Options{Temporary: ".export-*", Sync: true}, func(file *os.File) error {
@@ -65,7 +65,7 @@ func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
 		unread = Write(ctx, writer(func(text string) error {
 			_, err := buffered.WriteString(m.redact(text))
 			return err
-		}), m.store, e.Format, options, ids...)
+		}), m.raw, e.Format, options, ids...)
 		return errors.Join(unread, buffered.Flush())
 	})
 	if err != nil && unread == nil {
@@ -74,12 +74,13 @@ func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
 	return err
 }
 
-// Write writes conversations in a format: [Lines], or one of package readable.
+// Write writes conversations in a format: [Lines], or one of package readable. Only the latter
+// has default titles: history import would store them.
 func Write(ctx context.Context, w io.Writer, store history.Store, format string, options readable.Options, ids ...string) error {
 	if format == Lines {
 		return bundle.Export(ctx, w, store, ids...)
 	}
-	return readable.Export(ctx, w, store, readable.Format(format), options, ids...)
+	return readable.Export(ctx, w, Titled{Store: store}, readable.Format(format), options, ids...)
 }
 
 // chosen returns the IDs of the conversations to export. The error reports the

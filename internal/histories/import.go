@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
+	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
 	"github.com/consort-go/consort/internal/exit"
@@ -15,7 +17,8 @@ import (
 )
 
 // Import adds the conversations of an exported file, or of standard input if path is -,
-// and prints their IDs. ID is another ID for the only conversation of the file.
+// and prints their IDs. ID is another ID for the only conversation of the file. Conversations of clients that this
+// configuration served from the user's own store belong to the same clients in a named store.
 func (m *Manager) Import(ctx context.Context, path, id string) error {
 	var from io.Reader
 	if path == "-" {
@@ -28,9 +31,17 @@ func (m *Manager) Import(ctx context.Context, path, id string) error {
 		defer file.Close()
 		from = file
 	}
+	store := m.raw
+	if !m.at.own {
+		scope, err := m.at.ownScope()
+		if err != nil {
+			return err
+		}
+		store = unscoped{store, ClientsOnly{Scope: scope}.Owner("")}
+	}
 	var there error
 	names := renaming{to: id}
-	for info, err := range bundle.Import(ctx, m.store, from, &bundle.ImportOptions{ID: names.id}) {
+	for info, err := range bundle.Import(ctx, store, from, &bundle.ImportOptions{ID: names.id}) {
 		_, bad := errors.AsType[*bundle.Error](err)
 		switch {
 		case errors.Is(err, history.ErrExists):
@@ -46,6 +57,23 @@ func (m *Manager) Import(ctx context.Context, path, id string) error {
 		m.to.Screen.PrintSafe(info.ID + "\n")
 	}
 	return errors.Join(there, m.to.Screen.Err())
+}
+
+// unscoped stores owners that begin with from as they are in a named store.
+type unscoped struct {
+	history.Store
+	from string
+}
+
+// Describe implements [history.Store].
+func (s unscoped) Describe(ctx context.Context, conversation string, change history.Change) error {
+	if change.Owner != nil {
+		if client, ok := strings.CutPrefix(*change.Owner, s.from); ok {
+			owner := config.OwnerPrefix + client
+			change.Owner = &owner
+		}
+	}
+	return s.Store.Describe(ctx, conversation, change)
 }
 
 // renaming gives the only conversation of a file another ID, if one is set.

@@ -70,7 +70,7 @@ func (m *Manager) showList(list []history.Info) error {
 	case m.to.JSON:
 		return m.to.Screen.PrintDocument(form)
 	case len(list) == 0:
-		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("No conversation matches."))
+		m.to.Screen.Hint("No conversation matches.")
 		return nil
 	}
 	m.to.Screen.Print(terminal.Table(rows, func(row, column int, cell string) string {

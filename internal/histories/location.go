@@ -7,7 +7,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/config"
@@ -91,7 +96,7 @@ func (l *Location) Default(ctx context.Context, cfg *config.Config, how Policy) 
 	case how == IfPossible:
 		l.unkept = err
 	default:
-		return exit.Usagef("conversations cannot be stored: %s; name another place with --history FILE", WithoutKey(err))
+		return exit.With(StatusOf(err), fmt.Errorf("conversations cannot be stored: %s; name another place with --history FILE", WithoutKey(err)))
 	}
 	return nil
 }
@@ -116,31 +121,52 @@ func (l *Location) OpenOwn(ctx context.Context, cfg *config.Config) (history.Sto
 // location that the configuration does not set.
 func WithoutKey(err error) string { return strings.TrimPrefix(err.Error(), "history.path: ") }
 
-// OpenError adds to a store error where the location of the store was set.
+// OpenError adds to a store error where the location of the store was set, and the exit status.
 func (l *Location) OpenError(err error) error {
+	status := StatusOf(err)
 	switch {
 	case l.own:
-		return exit.Usagef("%s", WithoutKey(err))
+		err = errors.New(WithoutKey(err))
 	case l.Flag != "":
-		return exit.Usagef("--history: %s", WithoutKey(err))
+		err = fmt.Errorf("--history: %s", WithoutKey(err))
+	case l.Loaded != nil:
+		err = l.Loaded.Locate(err)
+	default:
+		err = fmt.Errorf("%s: %w", l.Name(), err)
 	}
-	if l.Loaded != nil {
-		return exit.Usagef("%w", l.Loaded.Locate(err))
+	return exit.With(status, err)
+}
+
+// StatusOf returns the exit status for a store that cannot be opened. It is [exit.Failed] if the store may
+// open later, without another configuration: its server cannot be reached, is starting or has no connection
+// left, or another process holds its file.
+func StatusOf(err error) exit.Status {
+	_, isNetwork := errors.AsType[*net.OpError](err)
+	_, isName := errors.AsType[*net.DNSError](err)
+	late, isLate := errors.AsType[net.Error](err) // which errors of the system are, too
+	if isNetwork || isName || isLate && late.Timeout() || errors.Is(err, io.ErrUnexpectedEOF) {
+		return exit.Failed
 	}
-	return exit.Usagef("%s: %w", l.Name(), err)
+	if server, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok && slices.Contains([]string{"08", "53", "57"}, server.SQLState()[:min(2, len(server.SQLState()))]) {
+		return exit.Failed
+	}
+	return exit.Usage
 }
 
 // Announce prints where conversations are kept.
 func (l *Location) Announce(screen *terminal.Screen, cfg *config.Config) {
-	switch faint := screen.Notes.Faint; {
+	switch {
 	case l.unkept != nil:
 		screen.Note("Conversations cannot be stored and end with this program: %s. Name another file with --history FILE, or turn storing off with --history none.", display.Line(WithoutKey(l.unkept)))
 	case !cfg.Keeps():
-		screen.Note("%s", faint("Conversations are not stored; they end with this program."))
+		screen.Hint("Conversations are not stored; they end with this program.")
 	case l.own:
-		screen.Note("%s", faint("Conversations are stored in "+l.describe(cfg)+"; --history none turns this off."))
+		screen.Hint("Conversations are stored in " + l.describe(cfg) + "; --history none turns this off.")
 	default:
-		screen.Note("%s", faint("Conversations are stored in "+l.describe(cfg)+"."))
+		screen.Hint("Conversations are stored in " + l.describe(cfg) + ".")
 	}
 }
 
@@ -157,16 +183,26 @@ func (l *Location) describe(cfg *config.Config) string {
 
 // Scope returns a prefix that separates the conversations served with this configuration
 // from those of other configurations in the user's own store. It is empty for a named
-// store, which belongs to the configurations that name it.
+// store, which belongs to the configurations that name it. It depends on the folder and the name of the
+// configuration, and not on the file that a link with this name leads to, such as in a ConfigMap of Kubernetes.
 func (l *Location) Scope() (string, error) {
 	if !l.own {
 		return "", nil
 	}
+	return l.ownScope()
+}
+
+// ownScope returns the prefix that Scope returns in the user's own store.
+func (l *Location) ownScope() (string, error) {
 	path, err := filepath.Abs(l.ConfigFile)
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
+	folder, name := path, "" // without a file
+	if l.ConfigFile != "" {
+		folder, name = filepath.Dir(path), filepath.Base(path)
 	}
-	sum := sha256.Sum256([]byte(path))
+	if err == nil {
+		folder, err = filepath.EvalSymlinks(folder)
+	}
+	sum := sha256.Sum256([]byte(filepath.Join(folder, name)))
 	return hex.EncodeToString(sum[:6]) + "-", err
 }
 

@@ -30,7 +30,8 @@ type Output struct {
 type Manager struct {
 	to        Output
 	at        *Location
-	store     history.Store
+	store     Titled        // for people
+	raw       history.Store // without default titles, for import and JSON Lines
 	retention history.Retention
 	redact    func(string) string // the secrets of the configuration
 	zone      *time.Location
@@ -50,17 +51,19 @@ func Open(ctx context.Context, cfg *config.Config, at *Location, to Output, crea
 	m := &Manager{to: to, at: at, retention: cfg.Retention(), redact: cfg.Redact(), zone: zone}
 	to.Screen.Redact(m.redact, nil) // nothing streams in
 	if path := cfg.History.Path; !create && cfg.History.Store.HasPath() && configfile.IsAbsent(path.Reveal()) {
-		to.Screen.Note("%s", to.Screen.Notes.Faint("There is no "+at.describe(cfg)+" yet."))
-		m.store = history.NewMemory()
+		to.Screen.Hint("There is no " + at.describe(cfg) + " yet.")
+		m.use(history.NewMemory())
 		return m, nil
 	}
 	store, err := cfg.OpenHistory(ctx)
 	if err != nil {
 		return nil, at.OpenError(err)
 	}
-	m.store = Titled{Store: store}
+	m.use(store)
 	return m, nil
 }
+
+func (m *Manager) use(store history.Store) { m.store, m.raw = Titled{Store: store}, store }
 
 // zoneOf returns the time zone with a name, or the zone of this machine.
 func zoneOf(name string) (*time.Location, error) {

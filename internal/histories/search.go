@@ -82,7 +82,7 @@ func (m *Manager) Search(ctx context.Context, s Search) error {
 	case m.to.JSON:
 		return errors.Join(m.to.Screen.PrintDocument(found), unread)
 	case len(list) == 0:
-		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("No conversation matches."))
+		m.to.Screen.Hint("No conversation matches.")
 	}
 	return unread
 }

@@ -49,7 +49,7 @@ func (m *Manager) Show(ctx context.Context, id string, full bool) error {
 		}
 	}
 	if hidden := info.Length - written.canisters; hidden > 0 && !full {
-		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint(fmt.Sprintf("Intents, waits, answers and empty messages are not shown (%d here). --full shows them.", hidden)))
+		m.to.Screen.Hint(fmt.Sprintf("Intents, waits, answers and empty messages are not shown (%d here). --full shows them.", hidden))
 	}
 	return nil
 }

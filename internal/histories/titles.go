@@ -21,6 +21,9 @@ type Titled struct {
 	Redact func(string) string // removes secrets from these words, before they are cut; may be nil
 }
 
+// Unwrap returns the store without default titles, for what only some stores have.
+func (s Titled) Unwrap() history.Store { return s.Store }
+
 // Info implements [history.Store].
 func (s Titled) Info(ctx context.Context, id string) (history.Info, error) {
 	info, err := s.Store.Info(ctx, id)

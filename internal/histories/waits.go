@@ -106,9 +106,9 @@ func (m *Manager) ListWaits(ctx context.Context) error {
 	case m.to.JSON:
 		return errors.Join(m.to.Screen.PrintDocument(all), unread)
 	case len(all.Conversations) == 0:
-		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Nothing waits for an answer."))
+		m.to.Screen.Hint("Nothing waits for an answer.")
 	default:
-		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Answer with: "+m.at.CommandLine("approve ID WAIT")+", or with --deny REASON"))
+		m.to.Screen.Hint("Answer with: " + m.at.CommandLine("approve ID WAIT") + ", or with --deny REASON")
 	}
 	return errors.Join(m.to.Screen.Err(), unread)
 }
@@ -125,7 +125,7 @@ func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters 
 		if (history.Filter{Open: true}).Match(info) {
 			text += " Its turn is not finished. " + m.nextStep(info)
 		}
-		m.to.Screen.Note("%s", m.to.Screen.Notes.Faint(text))
+		m.to.Screen.Hint(text)
 		return nil
 	}
 	if clientcalls.IsApproval(info) {
@@ -137,7 +137,7 @@ func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters 
 		}
 		m.to.Screen.Print(m.waitText(form, waits[i]))
 	}
-	m.to.Screen.Note("%s", m.to.Screen.Notes.Faint("Answer with: "+m.at.CommandLine("approve "+Word(id)+" WAIT")+", and one of "+flagsFor(waits[0].For)))
+	m.to.Screen.Hint("Answer with: " + m.at.CommandLine("approve "+Word(id)+" WAIT") + ", and one of " + flagsFor(waits[0].For))
 	return m.to.Screen.Err()
 }
 

@@ -30,29 +30,49 @@ type fake struct {
 	token            string
 	refused          *atomic.Bool // the token, so that calls need a login
 	dies             *atomic.Bool // the connection, during a call, because the login has ended
+	busy             *atomic.Bool // ends during a call, which it answers with UNAVAILABLE
 	calls            *atomic.Int32
+	more             *atomic.Bool  // it lists another tool instead
+	broken           *atomic.Bool  // it lists nothing
+	hold             chan struct{} // if not nil, calls wait for it
+	changed          chan struct{}
 	lost             chan struct{}
 	end              func()
 }
 
 func newFake(token string, refused *atomic.Bool) *fake {
-	f := &fake{token: token, refused: refused, dies: new(atomic.Bool), calls: new(atomic.Int32), lost: make(chan struct{})}
+	f := &fake{token: token, refused: refused, dies: new(atomic.Bool), busy: new(atomic.Bool), calls: new(atomic.Int32),
+		more: new(atomic.Bool), broken: new(atomic.Bool), changed: make(chan struct{}, 1), lost: make(chan struct{})}
 	f.end = sync.OnceFunc(func() { close(f.lost) })
 	return f
 }
 
 func (f *fake) List(context.Context) (ensemble.Listing, error) {
-	tool, err := invoker.Raw(invoker.Definition{Name: "who", InputSchema: []byte(`{"type":"object"}`)}, func(context.Context,
+	if f.broken.Load() {
+		return ensemble.Listing{}, errors.New("the list is broken")
+	}
+	name := "who"
+	if f.more.Load() {
+		name = "whose"
+	}
+	tool, err := invoker.Raw(invoker.Definition{Name: name, InputSchema: []byte(`{"type":"object"}`)}, func(context.Context,
 		*invoker.Call) (invoker.Output, error) {
 		select {
 		case <-f.lost:
 			return invoker.Output{}, invoker.Failf(invoker.Unavailable, "The connection has ended.")
 		default:
 		}
+		if f.hold != nil {
+			<-f.hold
+		}
 		f.calls.Add(1)
 		if f.dies.Load() {
 			f.end()
 			return invoker.Output{}, &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "It may have taken effect.", Cause: fmt.Errorf("lost: %w", ensemble.ErrNeedsLogin)}
+		}
+		if f.busy.Load() {
+			f.end()
+			return invoker.Output{}, &invoker.Failure{Code: invoker.Unavailable, Message: "busy", Content: canister.Texts("busy")}
 		}
 		if f.refused.Load() {
 			return invoker.Output{}, &invoker.Failure{Code: invoker.Unauthorized, Message: "refused", Cause: ensemble.ErrNeedsLogin}
@@ -66,7 +86,7 @@ func (f *fake) Read(context.Context, string) ([]canister.ResourceContent, error)
 	return []canister.ResourceContent{{Text: f.token}}, nil
 }
 func (f *fake) Listen(func(ensemble.News))  {}
-func (f *fake) Changed() <-chan struct{}    { return nil }
+func (f *fake) Changed() <-chan struct{}    { return f.changed }
 func (f *fake) Lost() <-chan struct{}       { return f.lost }
 func (f *fake) Err() error                  { return nil }
 func (f *fake) Peer() ensemble.Peer         { return ensemble.Peer{} }
@@ -229,6 +249,87 @@ func TestUnknownOutcomeStays(t *testing.T) {
 	}
 }
 
+// A call that the tool itself has answered is not made again, whatever the code.
+func TestAnsweredCallIsNotRepeated(t *testing.T) {
+	w := newWorld()
+	_, tool := opened(t, w.source(identityconn.Options{}))
+	if _, err := call(t, tool, "ada"); err != nil {
+		t.Fatal(err)
+	}
+	server := w.open[0]
+	server.busy.Store(true)
+	if _, err := call(t, tool, "ada"); err == nil || len(invoker.AsFailure(err).Content) == 0 {
+		t.Errorf("the call ends with %v", err)
+	}
+	if server.calls.Load() != 2 || len(w.open) != 1 {
+		t.Errorf("%d calls, %d connections", server.calls.Load(), len(w.open))
+	}
+}
+
+// The connection of an identity follows the changes of its tools.
+func TestChangedTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		c, tool := opened(t, w.source(identityconn.Options{}))
+		defer c.Close(t.Context())
+		if _, err := call(t, tool, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		for _, gone := range []bool{true, false} {
+			w.open[0].more.Store(gone)
+			w.open[0].changed <- struct{}{}
+			synctest.Wait()
+			if _, err := call(t, tool, "ada"); (err != nil) != gone || gone && invoker.AsFailure(err).Code != invoker.ToolNotFound {
+				t.Errorf("gone is %t: %v", gone, err)
+			}
+		}
+		if len(w.open) != 1 {
+			t.Errorf("%d connections", len(w.open))
+		}
+	})
+}
+
+// A connection whose tools cannot be listed again ends after the calls that are under way.
+func TestChangedToolsThatCannotBeListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		c, tool := opened(t, w.source(identityconn.Options{}))
+		defer c.Close(t.Context())
+		if _, err := call(t, tool, "ada"); err != nil {
+			t.Fatal(err)
+		}
+		first := w.open[0]
+		first.hold = make(chan struct{})
+		answered := make(chan error)
+		go func() {
+			_, err := call(t, tool, "ada")
+			answered <- err
+		}()
+		synctest.Wait()
+		first.broken.Store(true)
+		first.changed <- struct{}{}
+		synctest.Wait()
+		select {
+		case <-first.lost:
+			t.Error("the connection ended during a call")
+		default:
+		}
+		close(first.hold)
+		if err := <-answered; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		select {
+		case <-first.lost:
+		default:
+			t.Error("the connection stays open")
+		}
+		if _, err := call(t, tool, "ada"); err != nil || len(w.open) != 2 {
+			t.Errorf("%v, %d connections", err, len(w.open))
+		}
+	})
+}
+
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -259,7 +360,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 // under the race detector.
 func TestTokensOfOthers(t *testing.T) {
 	const identities = 4
-	interleavings, err := strconv.ParseUint(cmp.Or(os.Getenv("CONSORT_HISTORIES"), strconv.Itoa(raced.Fewer(2000))), 10, 64)
+	interleavings, err := strconv.ParseUint(cmp.Or(os.Getenv("CONSORT_HISTORIES"), strconv.Itoa(raced.Fewer(1000))), 10, 64)
 	if err != nil {
 		t.Fatal(err)
 	}

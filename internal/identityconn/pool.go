@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
@@ -45,7 +46,7 @@ type entry struct {
 // opened is an open connection and its tools by name.
 type opened struct {
 	server serverconn.Server
-	tools  map[string]invoker.Invoker
+	tools  *atomic.Pointer[map[string]invoker.Invoker] // replaced when they have changed
 }
 
 func newPool(options *Options) *pool {
@@ -87,7 +88,7 @@ func (p *pool) with(ctx context.Context, call *invoker.Call, shared serverconn.S
 				return err
 			}
 			loggedIn = true
-		case lost && !reopened && invoker.AsFailure(err).Code == invoker.Unavailable: // certainly not made
+		case lost && !reopened && notMade(err):
 			reopened = true
 		default:
 			return ownFailure(err)
@@ -121,6 +122,13 @@ func needsLogin(err error) bool {
 		return false
 	}
 	return saysLogin(err)
+}
+
+// notMade reports whether a call was certainly not made. A failure with content is the
+// answer to one that was.
+func notMade(err error) bool {
+	failure := invoker.AsFailure(err)
+	return failure.Code == invoker.Unavailable && len(failure.Content) == 0
 }
 
 // saysLogin reports whether a missing login is among the causes of an error.
@@ -238,15 +246,33 @@ func (p *pool) keep(ctx context.Context, identity string, e *entry) {
 		return
 	}
 	close(e.ready)
-	select {
-	case <-e.server.Lost():
-	case <-e.drop:
-	case <-p.life.Done():
-	}
+	p.follow(ctx, identity, e)
 	p.remove(identity, e)
 	ending, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	_ = e.server.Close(ending)
+}
+
+// follow lists the tools of a connection again when they have changed. It returns when the
+// connection should end. If the tools cannot be listed, the next call opens another
+// connection, and this one ends after the calls that are under way.
+func (p *pool) follow(ctx context.Context, identity string, e *entry) {
+	changed := e.server.Changed()
+	for {
+		select {
+		case <-changed:
+			if err := p.list(ctx, &e.opened); err != nil {
+				p.remove(identity, e)
+				changed = nil
+			}
+		case <-e.server.Lost():
+			return
+		case <-e.drop:
+			return
+		case <-p.life.Done():
+			return
+		}
+	}
 }
 
 // open opens a connection for an identity and lists its tools. free is never nil.
@@ -265,17 +291,30 @@ func (p *pool) open(ctx context.Context, identity string) (o opened, free func()
 		return o, free, err
 	}
 	o.server.Listen(func(ensemble.News) {}) // the shared connection reports changes
-	listing, err := o.server.List(ctx)
-	if err != nil {
+	o.tools = new(atomic.Pointer[map[string]invoker.Invoker])
+	if err := p.list(ctx, &o); err != nil {
 		ending, over := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer over()
 		return o, free, errors.Join(err, o.server.Close(ending))
 	}
-	o.tools = map[string]invoker.Invoker{}
+	return o, free, nil
+}
+
+// list lists the tools of a connection.
+func (p *pool) list(ctx context.Context, o *opened) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	defer context.AfterFunc(p.life, cancel)()
+	listing, err := o.server.List(ctx)
+	if err != nil {
+		return err
+	}
+	tools := map[string]invoker.Invoker{}
 	for _, listed := range listing.Invokers {
 		if listed != nil {
-			o.tools[listed.Definition().Name] = listed
+			tools[listed.Definition().Name] = listed
 		}
 	}
-	return o, free, nil
+	o.tools.Store(&tools)
+	return nil
 }

@@ -138,7 +138,7 @@ func (t *tool) Invoke(ctx context.Context, call *invoker.Call) (output invoker.O
 	err = t.pool.with(ctx, call, nil, func(s *opened) error {
 		callee := t.Invoker
 		if s != nil {
-			if callee = s.tools[name]; callee == nil {
+			if callee = (*s.tools.Load())[name]; callee == nil {
 				return invoker.Failf(invoker.ToolNotFound, "The server does not offer the tool %q to this user.", name)
 			}
 		}

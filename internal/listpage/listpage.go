@@ -66,15 +66,15 @@ func Read(ctx context.Context, store history.Store, filter history.Filter, at Pl
 				}
 				continue
 			}
-			if all++; !at.precedes(info) {
+			if all++; len(list) > n || !at.precedes(info) {
 				continue
 			}
 			if end = After(info); shows == nil || shows(info) {
 				list = append(list, info)
 			}
-			if len(list) > n {
-				return list[:n], false, err
-			}
+		}
+		if len(list) > n { // the errors come last
+			return list[:n], false, err
 		}
 		if all < filter.Limit {
 			isLast = err != nil || filter.Text != "" || !hasMore(ctx, store, filter, end)

@@ -146,6 +146,10 @@ var (
 // not leave out any of these lines.
 const RequestEndedMessage = "a request ended"
 
+// InvocationMessage is the message of a record of the audit trail. The log of the command does
+// not leave out any of these lines either.
+const InvocationMessage = "invocation"
+
 // The configuration.
 var (
 	ImportSkipped       = named("config.import.skipped")

@@ -14,7 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/unsent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/login"
 	"go.uber.org/zap"
@@ -29,6 +31,9 @@ const (
 	cookieName   = "consort_login"
 	signInCookie = "consort_sign_in"
 	maxForm      = 64 << 10
+
+	finishTimeout = time.Minute     // to get and store the login after the person has agreed
+	closeTimeout  = 5 * time.Second // the same when the pages are closed
 )
 
 // Options configure [New].
@@ -58,9 +63,14 @@ type Pages struct {
 	options Options
 	log     *zap.Logger
 
-	mu       sync.Mutex
-	attempts map[string]*attempt
-	sessions map[[sha256.Size]byte]session // by the hash of the cookie
+	open   context.Context // ends when logins can no longer be completed
+	cancel context.CancelCauseFunc
+
+	mu         sync.Mutex
+	attempts   map[string]*attempt
+	sessions   map[[sha256.Size]byte]session // by the hash of the cookie
+	closed     bool
+	completing sync.WaitGroup // logins; none is added after closed is set
 }
 
 // session is the proof that a browser belongs to an identity.
@@ -71,7 +81,42 @@ type session struct {
 
 // New returns the pages.
 func New(options *Options) *Pages {
-	return &Pages{options: *options, log: logevent.Logger(options.Logger), attempts: map[string]*attempt{}, sessions: map[[sha256.Size]byte]session{}}
+	p := &Pages{options: *options, log: logevent.Logger(options.Logger), attempts: map[string]*attempt{}, sessions: map[[sha256.Size]byte]session{}}
+	p.open, p.cancel = context.WithCancelCause(context.Background())
+	return p
+}
+
+var errClosed = errors.New("the gateway is shutting down")
+
+// Close waits up to 5 s for the logins that are being completed, and then cancels the rest. Later
+// ones fail. It returns nil.
+func (p *Pages) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	timer := time.AfterFunc(closeTimeout, func() { p.cancel(errClosed) })
+	defer timer.Stop()
+	p.completing.Wait()
+	p.cancel(errClosed)
+	return nil
+}
+
+// complete returns the context for completing a login, which can be done once: it goes on if the
+// browser of the request leaves. The caller must call end afterwards.
+func (p *Pages) complete(request context.Context) (ctx context.Context, end func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, nil, errClosed
+	}
+	p.completing.Add(1)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(request), finishTimeout)
+	stop := context.AfterFunc(p.open, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+		p.completing.Done()
+	}, nil
 }
 
 func (p *Pages) base() string { return strings.TrimRight(p.options.Base(), "/") }
@@ -124,6 +169,7 @@ func (p *Pages) link(w http.ResponseWriter, r *http.Request, a *attempt) {
 		p.show(w, http.StatusBadRequest, notice{Title: "Refused", Text: "The form cannot be read."})
 		return
 	}
+	listening.ServeHTTP(r.Context()) // the authorization server may take a while
 	if !known && r.PostForm.Has("issuer") && p.signsIn() {
 		p.signIn(w, r, a)
 		return
@@ -191,16 +237,9 @@ func (p *Pages) identityOfToken(r *http.Request, token string) (identity string,
 	asked.Header = http.Header{"Authorization": {"Bearer " + token}}
 	p.options.Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		identity, ok = p.options.Identity(r.Context())
-	})).ServeHTTP(discarded{}, asked)
+	})).ServeHTTP(unsent.Response{}, asked)
 	return identity, ok && identity != ""
 }
-
-// discarded is a response that nobody reads.
-type discarded struct{}
-
-func (discarded) Header() http.Header         { return http.Header{} }
-func (discarded) Write(p []byte) (int, error) { return len(p), nil }
-func (discarded) WriteHeader(int)             {}
 
 // isOwnForm reports whether a form was sent by a page of the gateway.
 func (p *Pages) isOwnForm(r *http.Request) bool {
@@ -224,12 +263,18 @@ func (p *Pages) callback(w http.ResponseWriter, r *http.Request) {
 	if !p.may(w, a) {
 		return
 	}
-	if err := p.finish(r.Context(), a, query); err != nil {
+	listening.ServeHTTP(r.Context())
+	ctx, end, err := p.complete(r.Context())
+	if err == nil {
+		defer end()
+		err = p.finish(ctx, a, query)
+	}
+	if err != nil {
 		p.log.Warn("a login failed", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client), zap.Error(err))
 		p.show(w, http.StatusBadGateway, notice{Title: "It did not work", Text: "The login at " + a.request.Server + " failed: " + err.Error() + ". Open the link again to try once more."})
 		return
 	}
-	p.show(w, http.StatusOK, p.completed(r.Context(), a))
+	p.show(w, http.StatusOK, p.completed(ctx, a))
 }
 
 // may reports whether the person of an attempt still may log in, and otherwise says so.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/mcpadapter/login"
 	"go.uber.org/zap"
@@ -63,6 +64,7 @@ func (p *Pages) signedIn(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.proof = nil // a code and a state are used once
 	a.mu.Unlock()
+	listening.ServeHTTP(r.Context())
 	l, err := proof.redirect.Finish(r.Context(), query)
 	if err != nil {
 		refuse(http.StatusBadGateway, "It did not work", "The login at the gateway failed: "+err.Error()+". Open the link again to try once more.", err)

@@ -110,13 +110,32 @@ func (s *Store) List(ctx context.Context) ([]*login.Login, error) {
 	return all, err
 }
 
+// Get returns the login of a key; nil without one.
+func (s *Store) Get(ctx context.Context, of login.Key) (*login.Login, error) {
+	table, key, err := s.use(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name := s.name(of)
+	sealed, err := table.Get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return read(key, name, sealed)
+}
+
+// name returns the name of the record of a login.
+func (s *Store) name(of login.Key) string {
+	return s.scope + loginkey.Name(of.Issuer, of.Resource, of.Identity)
+}
+
 // Update implements [login.Store].
 func (s *Store) Update(ctx context.Context, of login.Key, change func(*login.Login) (*login.Login, error)) error {
 	table, key, err := s.use(ctx)
 	if err != nil {
 		return err
 	}
-	name := s.scope + loginkey.Name(of.Issuer, of.Resource, of.Identity)
+	name := s.name(of)
 	return table.Update(ctx, name, func(sealed []byte) ([]byte, error) {
 		before, _ := read(key, name, sealed) // what cannot be read is replaced
 		after, err := change(before)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/converse/history/postgres"
@@ -191,6 +193,68 @@ func TestAnotherKey(t *testing.T) {
 	if all, err := ours.List(t.Context()); err == nil || len(all) != 1 {
 		t.Errorf("with the login of another identity in its place: %d logins, %v", len(all), err)
 	}
+}
+
+// countingTable is a table in memory that counts how often all of it is read.
+type countingTable struct {
+	mu      sync.Mutex
+	records map[string][]byte
+	reads   int
+}
+
+func (c *countingTable) All(context.Context) (map[string][]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reads++
+	return maps.Clone(c.records), nil
+}
+
+func (c *countingTable) Get(_ context.Context, name string) ([]byte, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.records[name], nil
+}
+
+func (c *countingTable) Update(_ context.Context, name string, change func([]byte) ([]byte, error)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	after, err := change(c.records[name])
+	if err == nil {
+		c.records[name] = after
+	}
+	return err
+}
+
+// TestOneLoginIsCompared: a client that compares its login with the stored one does not read those
+// of all identities, and notices a new login, one at another issuer, and a logout.
+func TestOneLoginIsCompared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &countingTable{records: map[string][]byte{}}
+		store := scoped(in, "k", "team")
+		c := clientOf(t, "https://r", store)
+		has := func(want string, reads int) {
+			t.Helper()
+			in.reads = 0
+			time.Sleep(time.Minute)
+			if token, err := c.Token(t.Context()); token != want || in.reads != reads {
+				t.Errorf("the token is %q, want %q (%v); all logins were read %d times, want %d", token, want, err, in.reads, reads)
+			}
+		}
+		put := func(issuer, token string) {
+			key := login.Key{Issuer: issuer, Resource: "https://r", Identity: "ada"}
+			update(t, store, &login.Login{Key: key}, &login.Login{Key: key, AccessToken: login.Secret(token), Since: time.Now()})
+		}
+		put("https://i", "first")
+		has("first", 1)
+		has("first", 0)
+		put("https://i", "second")
+		has("second", 0)
+		put("https://j", "third")
+		update(t, store, &login.Login{Key: login.Key{Issuer: "https://i", Resource: "https://r", Identity: "ada"}}, nil)
+		has("third", 1)
+		update(t, store, &login.Login{Key: login.Key{Issuer: "https://j", Resource: "https://r", Identity: "ada"}}, nil)
+		has("", 1)
+	})
 }
 
 // TestScopes: configurations with different scopes have different logins in one table with one

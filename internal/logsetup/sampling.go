@@ -45,9 +45,9 @@ func newSampled(plain zapcore.Core, now func() time.Time) *sampled {
 	return s
 }
 
-// Check implements [zapcore.Core]. The access log is not sampled.
+// Check implements [zapcore.Core]. The access log and the audit trail are not sampled.
 func (s *sampled) Check(entry zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if entry.Message == logevent.RequestEndedMessage {
+	if entry.Message == logevent.RequestEndedMessage || entry.Message == logevent.InvocationMessage {
 		return s.plain.Check(entry, to)
 	}
 	return s.Core.Check(entry, to)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/invoker/audit"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -58,7 +59,7 @@ func TestTheLogLeavesOutOfFloods(t *testing.T) {
 	}
 }
 
-// The access log is complete, also in a flood, and through a logger with fields.
+// The access log and the audit trail are complete, also in a flood, and through a logger with fields.
 func TestTheLogKeepsRequests(t *testing.T) {
 	clock := &fixed{time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	core, seen := observer.New(zapcore.InfoLevel)
@@ -70,5 +71,14 @@ func TestTheLogKeepsRequests(t *testing.T) {
 	}
 	if n := seen.FilterField(zap.String("of", "all")).Len(); n != 1000 {
 		t.Errorf("%d lines of 1000", n)
+	}
+	sink := audit.Zap(logger)
+	for range 1000 {
+		if err := sink.Record(t.Context(), &audit.Record{Tool: "t"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := seen.FilterMessage(logevent.InvocationMessage).Len(); n != 1000 {
+		t.Errorf("%d records of 1000", n)
 	}
 }

@@ -21,6 +21,10 @@ const CompactionKey = "io.github.consort-go/compaction"
 // it: a tool's own value is dropped. See docs/canisters.md.
 const SampledKey = "io.github.consort-go/sampled"
 
+// ClientToolsKey is the member of a user's metadata that has the tools of the client that sent
+// the message; see docs/canisters.md.
+const ClientToolsKey = "io.github.consort-go/client-tools"
+
 // toolsKey is the member of an assistant's metadata that lists the tools that were
 // added to the turn before this exchange, in the order of the offer. It lets another
 // process that carries the turn on offer them in the same order. That process gets

@@ -26,7 +26,7 @@ var zone = time.FixedZone("CET", 3600)
 
 var began = time.Date(2026, 11, 22, 11, 16, 1, 0, time.UTC)
 
-// clock gives each canister of a conversation an ID and a time.
+// clocked gives each canister of a conversation an ID and a time.
 func clocked(canisters ...canister.Canister) []canister.Canister {
 	for i, c := range canisters {
 		head := c.Header()

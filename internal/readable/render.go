@@ -146,7 +146,7 @@ func (nodes) rawHTML(w util.BufWriter, source []byte, node ast.Node, entering bo
 	return ast.WalkSkipChildren, err
 }
 
-func (nodes) link(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
+func (nodes) link(w util.BufWriter, source []byte, node ast.Node, entering bool) (ast.WalkStatus, error) {
 	link := node.(*ast.Link)
 	address := string(util.URLEscape(link.Destination, true))
 	var text string
@@ -154,7 +154,7 @@ func (nodes) link(w util.BufWriter, _ []byte, node ast.Node, entering bool) (ast
 	case canLink && entering:
 		text = anchor(address, string(link.Title))
 	case canLink:
-		text = "</a>"
+		text = "</a>" + destination(plain(link, source), address)
 	case !entering:
 		text = " (" + html.EscapeString(shortAddress(address)) + ")"
 	}
@@ -167,6 +167,22 @@ func anchor(address, title string) string {
 		title = fmt.Sprintf(" title=\"%s\"", html.EscapeString(title))
 	}
 	return fmt.Sprintf("<a href=\"%s\"%s>", html.EscapeString(address), title)
+}
+
+// addressLike matches a word that a reader can take for an address, and its host or its mailbox.
+var addressLike = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://)?([^/?#:\s]+\.[^/?#:\s]+)`)
+
+// destination returns where a link leads, to be written after it, if its text has an address of another host: its host,
+// or its mailbox. It is empty otherwise.
+func destination(text, address string) string {
+	u, err := url.Parse(address)
+	for word := range strings.FieldsSeq(text) {
+		named := addressLike.FindStringSubmatch(strings.Trim(word, `()[]<>{}"'.,;!?`))
+		if err == nil && named != nil && !strings.EqualFold(named[1], u.Hostname()+u.Opaque) {
+			return " (" + html.EscapeString(u.Hostname()+u.Opaque) + ")" // a mailbox is opaque
+		}
+	}
+	return ""
 }
 
 // shortAddress returns an address without the data that it may contain.
@@ -189,7 +205,7 @@ func (nodes) image(w util.BufWriter, source []byte, node ast.Node, entering bool
 	case !linkable(address):
 		text += " (" + html.EscapeString(shortAddress(address)) + ")"
 	case !isWithinLink(image):
-		text = anchor(address, string(image.Title)) + text + "</a>"
+		text = anchor(address, string(image.Title)) + text + "</a>" + destination(plain(image, source), address)
 	}
 	_, err := w.WriteString(text)
 	return ast.WalkSkipChildren, err

@@ -10,6 +10,8 @@ import "context"
 type Table interface {
 	// All returns all records by name.
 	All(ctx context.Context) (map[string][]byte, error)
+	// Get returns one record; nil if it does not exist.
+	Get(ctx context.Context, name string) ([]byte, error)
 	// Update calls change with a record, nil if there is none, and stores the record that it
 	// returns; nil removes it. Updates of one record run one after the other, in all
 	// processes; change is called again if a process that was taken for dead changes the

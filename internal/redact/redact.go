@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -62,6 +63,9 @@ type cleaner struct {
 	forms []string // of the secrets, the longest first
 	whole *strings.Replacer
 	first map[byte][]string // the forms by their first byte; nil before index
+
+	once         sync.Once           // makes heads and tails
+	heads, tails map[string][]string // the forms by their first and by their last bytes, leastPiece of each
 }
 
 func newCleaner(least int, secrets []string) *cleaner {
@@ -94,25 +98,32 @@ func (c *cleaner) text(text string) string {
 	if c == nil {
 		return text
 	}
-	return withoutPieces(c.whole.Replace(text), c.forms)
+	return c.withoutPieces(c.whole.Replace(text))
 }
 
 // withoutPieces replaces by [Mark] the beginning of a secret before an ellipsis
 // and the end of one after it: errors shorten what servers say at any position.
 // Long texts are skipped, because they are not such errors.
-func withoutPieces(text string, forms []string) string {
+func (c *cleaner) withoutPieces(text string) string {
 	if len(text) > maxShortened || !strings.Contains(text, ellipsis) {
 		return text
 	}
+	c.once.Do(func() {
+		c.heads, c.tails = map[string][]string{}, map[string][]string{}
+		for _, form := range c.forms {
+			head, tail := form[:leastPiece], form[len(form)-leastPiece:]
+			c.heads[head], c.tails[tail] = append(c.heads[head], form), append(c.tails[tail], form)
+		}
+	})
 	parts := strings.Split(text, ellipsis)
 	for i := range parts {
 		if i < len(parts)-1 {
-			if n := longest(forms, func(form string, n int) bool { return strings.HasSuffix(parts[i], form[:n]) }); n > 0 {
+			if n := c.beginning(parts[i]); n > 0 {
 				parts[i] = parts[i][:len(parts[i])-n] + Mark
 			}
 		}
 		if i > 0 {
-			if n := longest(forms, func(form string, n int) bool { return strings.HasPrefix(parts[i], form[len(form)-n:]) }); n > 0 {
+			if n := c.end(parts[i]); n > 0 {
 				parts[i] = Mark + parts[i][n:]
 			}
 		}
@@ -120,21 +131,29 @@ func withoutPieces(text string, forms []string) string {
 	return strings.Join(parts, ellipsis)
 }
 
-// longest returns the length of the longest piece of a form that the function
-// there finds.
-func longest(forms []string, there func(form string, n int) bool) int {
-	found := leastPiece - 1
-	for _, form := range forms {
-		for n := len(form) - 1; n > found; n-- {
-			if there(form, n) {
-				found = n
+// beginning returns the length of the longest beginning of a form at the end of a text, or 0.
+func (c *cleaner) beginning(text string) int {
+	for n := min(len(text), len(c.forms[0])-1); n >= leastPiece; n-- {
+		piece := text[len(text)-n:]
+		for _, form := range c.heads[piece[:leastPiece]] {
+			if n < len(form) && strings.HasPrefix(form, piece) {
+				return n
 			}
 		}
 	}
-	if found < leastPiece {
-		return 0
+	return 0
+}
+
+// end returns the length of the longest end of a form at the beginning of a text, or 0.
+func (c *cleaner) end(text string) int {
+	for n := min(len(text), len(c.forms[0])-1); n >= leastPiece; n-- {
+		for _, form := range c.tails[text[n-leastPiece:n]] {
+			if n < len(form) && strings.HasSuffix(form, text[:n]) {
+				return n
+			}
+		}
 	}
-	return found
+	return 0
 }
 
 // appendForms appends the forms of a secret to search for, if it has at least

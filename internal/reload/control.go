@@ -6,7 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/base32"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,11 +17,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/consort-go/consort/internal/filelock"
+	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/writefile"
 )
 
@@ -40,27 +42,34 @@ type Outcome struct {
 	Away map[string]string `json:"away,omitempty"`
 	// Keys are the keys that have changed and are in effect.
 	Keys []string `json:"keys,omitempty"`
-	// NeedsRestart are the keys that have changed since the process started, and are not in
-	// effect.
+	// NeedsRestart are the keys that have changed since the process started, and have no effect, or
+	// not all of it, without a restart.
 	NeedsRestart []string `json:"needs_restart,omitempty"`
 }
 
 // A process listens at a socket in a folder that only its user can enter. The name of the
-// socket has a digest of the path of the configuration, the process, and a random part: a
-// process in another container can have the same ID.
+// socket has the digests of the path of the configuration, the process, and a random part: a
+// process in another container can have the same ID. It is short, because the path of a socket
+// has at most 103 bytes on some systems.
 const socketEnding = ".sock"
 
 // path is the only path that is served.
 const path = "/reload"
 
-// Listen serves requests for a reload of the configuration at a path until ctx ends. It
+// Listen serves requests for a reload of the configuration at a path until ctx ends, and
+// removes the sockets of processes that have died. It
 // calls reload for each request; the calls may be concurrent. The function closed waits for
 // the end of requests under way, after ctx has ended.
 func Listen(ctx context.Context, folder, config string, reload func(context.Context) Outcome) (closed func(), err error) {
 	if err := private(folder); err != nil {
 		return nil, err
 	}
-	name := filepath.Join(folder, fmt.Sprintf("%s-%d-%s%s", digest(config), os.Getpid(), rand.Text()[:4], socketEnding))
+	if all, err := sockets(folder); err == nil && filelock.Supported {
+		for _, socket := range all {
+			removeDead(socket)
+		}
+	}
+	name := filepath.Join(folder, fmt.Sprintf("%s-%d-%s%s", strings.Join(digests(config), ""), os.Getpid(), rand.Text()[:4], socketEnding))
 	unlock, err := writefile.Lock(name) // as long as the process lives
 	if err != nil {
 		return nil, err
@@ -101,6 +110,17 @@ func Listen(ctx context.Context, folder, config string, reload func(context.Cont
 	}, nil
 }
 
+// sockets returns the paths of the sockets in a folder.
+func sockets(folder string) (paths []string, err error) {
+	entries, err := os.ReadDir(folder)
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), socketEnding) {
+			paths = append(paths, filepath.Join(folder, entry.Name()))
+		}
+	}
+	return paths, err
+}
+
 // lockOf returns the file that the process of a socket locks while it lives.
 func lockOf(socket string) string { return socket + ".lock" }
 
@@ -124,12 +144,26 @@ func private(folder string) error {
 	return owned(folder, info)
 }
 
-func digest(config string) string {
+// digests identify a configuration by its path: as it is named, and without the symbolic links of
+// its folder. One of them stays if a link of the folder is moved. The file itself may be a link that
+// leads elsewhere later, as in a ConfigMap of Kubernetes.
+func digests(config string) []string {
 	if absolute, err := filepath.Abs(config); err == nil {
 		config = absolute
 	}
-	sum := sha256.Sum256([]byte(config))
-	return hex.EncodeToString(sum[:6])
+	unlinked := config
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(config)); err == nil {
+		unlinked = filepath.Join(folder, filepath.Base(config))
+	}
+	return []string{digest(config), digest(unlinked)}
+}
+
+// digestLength is the number of letters and digits of a digest.
+const digestLength = 6
+
+func digest(path string) string {
+	sum := sha256.Sum256([]byte(path))
+	return base32.StdEncoding.EncodeToString(sum[:])[:digestLength]
 }
 
 // Ask asks all processes that have the configuration at a path for a reload, concurrently,
@@ -139,10 +173,15 @@ func Ask(ctx context.Context, folder, config string) ([]Outcome, error) {
 	if err := private(folder); err != nil {
 		return nil, err
 	}
-	found, err := filepath.Glob(filepath.Join(folder, digest(config)+"-*"+socketEnding))
+	found, err := sockets(folder)
 	if err != nil {
 		return nil, err
 	}
+	own := digests(config)
+	found = slices.DeleteFunc(found, func(socket string) bool {
+		theirs, _ := partsOf(socket)
+		return !slices.ContainsFunc(theirs, func(digest string) bool { return slices.Contains(own, digest) })
+	})
 	answers, errs := make([]*Outcome, len(found)), make([]error, len(found))
 	var asking sync.WaitGroup
 	for i, socket := range found {
@@ -162,23 +201,39 @@ func Ask(ctx context.Context, folder, config string) ([]Outcome, error) {
 // and returns nil.
 func askOrRemove(ctx context.Context, socket string) (*Outcome, error) {
 	outcome, err := ask(ctx, socket)
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, fs.ErrNotExist):
-		if unlock, err := writefile.TryLock(socket); err == nil { // otherwise it lives, and is starting or ending
-			_ = os.Remove(socket)
-			_ = os.Remove(lockOf(socket))
-			unlock()
-		}
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("process %s does not answer: %w", processOf(socket), err)
+	if err == nil {
+		return &outcome, nil
 	}
-	return &outcome, nil
+	absent := errors.Is(err, listening.ErrRefused) || errors.Is(err, fs.ErrNotExist)
+	dial, _ := errors.AsType[*net.OpError](err)
+	unreached := filelock.Supported && dial != nil && dial.Op == "dial" // for any reason
+	if (absent || unreached) && removeDead(socket) || absent {          // if it lives, it is starting or ending
+		return nil, nil
+	}
+	_, process := partsOf(socket)
+	return nil, fmt.Errorf("process %s does not answer: %w", process, err)
 }
 
-func processOf(socket string) string {
+// removeDead removes the files of a socket whose process has died, and reports whether it has. It
+// takes any process for dead where files cannot be locked.
+func removeDead(socket string) bool {
+	unlock, err := writefile.TryLock(socket)
+	if err != nil {
+		return false
+	}
+	_ = os.Remove(socket)
+	_ = os.Remove(lockOf(socket))
+	unlock()
+	return true
+}
+
+// partsOf returns the digests and the process in the name of a socket; none if it has another form.
+func partsOf(socket string) (digests []string, process string) {
 	parts := strings.Split(filepath.Base(socket), "-")
-	return parts[1]
+	if len(parts) != 3 || len(parts[0]) != 2*digestLength {
+		return nil, ""
+	}
+	return []string{parts[0][:digestLength], parts[0][digestLength:]}, parts[1]
 }
 
 // maxAnswer bounds the answer of a process, in bytes.

@@ -122,8 +122,12 @@ func (f *Files) read(path string) ([]byte, error) {
 // errSpecial refuses a file that could not be read again.
 var errSpecial = errors.New("not a regular file")
 
-// readRegular reads a regular file. It does not wait for the writer of a pipe, also if the
-// pipe takes the place of the file meanwhile.
+// maxFile is how many bytes of a file are used. Package config refuses a larger file.
+const maxFile = 1 << 20
+
+// readRegular reads a regular file, up to maxFile+1 bytes, so that the caller can tell that it is
+// too large. It does not wait for the writer of a pipe, also if the pipe takes the place of the
+// file meanwhile.
 func readRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -143,14 +147,17 @@ func readRegular(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: errSpecial}
 	}
-	return io.ReadAll(file)
+	return io.ReadAll(io.LimitReader(file, maxFile+1))
 }
 
 // withoutMark removes the byte order mark that some editors write at the start.
 func withoutMark(text string) string { return strings.TrimPrefix(text, "\ufeff") }
 
-// parsed returns the values of a text in TOML or JSON; nil if it is not valid.
+// parsed returns the values of a text in TOML or JSON; nil if it is not valid or too large.
 func parsed(text string) (tree map[string]any) {
+	if len(text) > maxFile {
+		return nil
+	}
 	text = withoutMark(text)
 	var err error
 	if plain := jsonc.Plain([]byte(text)); bytes.HasPrefix(bytes.TrimSpace(plain), []byte("{")) {
@@ -168,9 +175,10 @@ func parsed(text string) (tree map[string]any) {
 func (f *Files) Equal(other *Files) bool { return maps.Equal(f.texts, other.texts) }
 
 // IsEmpty reports whether there is a configuration file that is empty or absent. A program that writes
-// a file in place makes it empty first.
+// a file in place makes it empty first. A file that cannot be read is not empty.
 func (f *Files) IsEmpty() bool {
-	return f.path != "" && strings.TrimSpace(withoutMark(f.texts[f.path])) == ""
+	err := f.errs[f.path]
+	return f.path != "" && (err == nil || errors.Is(err, fs.ErrNotExist)) && strings.TrimSpace(withoutMark(f.texts[f.path])) == ""
 }
 
 // Special returns the path of a file that is not a regular file, or "". Such a file, as a

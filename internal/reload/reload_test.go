@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/reload"
 )
 
@@ -91,6 +93,53 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// Of a file that is too large, only so much is read that the configuration is refused.
+func TestReadOfALargeFile(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "consort.toml"), "[serve]\n")
+	before := reload.Read(path, loader(path))
+	if err := os.Truncate(path, 2<<20); err != nil {
+		t.Skip(err)
+	}
+	after := before.Again()
+	text, err := after.Text(path)
+	if err != nil || len(text) != 1<<20+1 || after.Equal(before) || after.IsEmpty() {
+		t.Fatalf("%d bytes, %v", len(text), err)
+	}
+	if _, err := config.Parse(path, text, nil); err == nil || !strings.Contains(err.Error(), "larger than") {
+		t.Errorf("the configuration is taken: %v", err)
+	}
+	write(t, path, "#"+strings.Repeat(" ", 1<<20-9)+"\n[serve]")
+	whole, err := before.Again().Text(path)
+	if err != nil || len(whole) != 1<<20 {
+		t.Fatalf("%d bytes, %v", len(whole), err)
+	}
+	if _, err := config.Parse(path, whole, nil); err != nil {
+		t.Errorf("of the largest file: %v", err)
+	}
+}
+
+// A file that cannot be read, such as a folder in its place, is not taken for one that is being written.
+func TestIsEmpty(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "consort.toml")
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want bool
+	}{
+		{"absent", func() error { return nil }, true},
+		{"empty", func() error { return os.WriteFile(path, nil, 0o600) }, true},
+		{"not empty", func() error { return os.WriteFile(path, []byte("[serve]"), 0o600) }, false},
+		{"a folder", func() error { return errors.Join(os.Remove(path), os.Mkdir(path, 0o700)) }, false},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := reload.Read(path, loader(path)).IsEmpty(); got != step.want {
+			t.Errorf("%s: %v", step.name, got)
+		}
+	}
+}
+
 // The watcher sees every way to change a file, and only these.
 func TestWatch(t *testing.T) {
 	folder, err := filepath.EvalSymlinks(t.TempDir())
@@ -122,6 +171,7 @@ func TestWatch(t *testing.T) {
 	}{
 		{"written in place", func() { write(t, plain, "2") }},
 		{"replaced by another file", func() { must(os.Rename(write(t, in("plain.toml~"), "3"), plain)) }},
+		{"made readable", func() { must(os.Chmod(plain, 0o644)) }},
 		{"removed", func() { must(os.Remove(plain)) }},
 		{"made again", func() { write(t, plain, "4") }},
 		{"a link on the way leads elsewhere", func() {
@@ -171,19 +221,25 @@ func TestListenAndAsk(t *testing.T) {
 	if found, err := reload.Ask(ctx, folder, config); err != nil || len(found) > 0 {
 		t.Errorf("without a process: %v, %v", found, err)
 	}
+	dies := func(socket string) {
+		listener, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener.(*net.UnixListener).SetUnlinkOnClose(false)
+		listener.Close()
+	}
+	dies(filepath.Join(folder, "ABCDEFABCDEF-1-ABCD.sock")) // of another configuration
 	closed, err := reload.Listen(ctx, folder, config, func(context.Context) reload.Outcome {
 		return reload.Outcome{Process: os.Getpid(), Error: "", Added: []string{"files"}}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead := filepath.Join(folder, strings.Replace(sockets(t, folder)[0], "-", "-9", 1))
-	listener, err := net.Listen("unix", dead)
-	if err != nil {
-		t.Fatal(err)
+	if found := sockets(t, folder); len(found) != 2 { // with its lock
+		t.Fatalf("the sockets are %v", found)
 	}
-	listener.(*net.UnixListener).SetUnlinkOnClose(false)
-	listener.Close()
+	dies(filepath.Join(folder, strings.Replace(sockets(t, folder)[0], "-", "-9", 1)))
 	found, err := reload.Ask(ctx, folder, config)
 	if err != nil || len(found) != 1 || found[0].Process != os.Getpid() || found[0].Added[0] != "files" {
 		t.Errorf("found are %+v, %v", found, err)
@@ -204,6 +260,67 @@ func TestListenAndAsk(t *testing.T) {
 	}
 	if _, err := reload.Ask(t.Context(), folder, config); err == nil {
 		t.Error("a folder of which others can enter is used")
+	}
+}
+
+// A process is found whatever characters the folder of its socket has, and by each path of its
+// configuration.
+func TestAskByAnotherPath(t *testing.T) {
+	folder := filepath.Join(filepath.Dir(runFolder(t)), "a[b]", "run")
+	place := filepath.Join(t.TempDir(), "real")
+	if err := os.Mkdir(place, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(filepath.Dir(place), "link")
+	if err := os.Symlink(place, link); err != nil {
+		t.Skip(err)
+	}
+	for _, listening := range []string{place, link} {
+		ctx, cancel := context.WithCancel(t.Context())
+		closed, err := reload.Listen(ctx, folder, filepath.Join(listening, "consort.toml"), func(context.Context) reload.Outcome { return reload.Outcome{} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, asking := range []string{place, link} {
+			if found, err := reload.Ask(ctx, folder, filepath.Join(asking, "consort.toml")); err != nil || len(found) != 1 {
+				t.Errorf("listening for %s, asking for %s: %v, %v", listening, asking, found, err)
+			}
+		}
+		cancel()
+		closed()
+	}
+}
+
+// A process is also found after a link of its folder was moved, as a deployment does.
+func TestAskByAMovedLink(t *testing.T) {
+	folder, place := runFolder(t), t.TempDir()
+	link := filepath.Join(place, "current")
+	leads := func(to string) {
+		if err := errors.Join(os.MkdirAll(filepath.Join(place, to), 0o700), os.Remove(link)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(filepath.Join(place, to), link); err != nil {
+			t.Skip(err)
+		}
+	}
+	leads("42")
+	ctx, cancel := context.WithCancel(t.Context())
+	closed, err := reload.Listen(ctx, folder, filepath.Join(link, "consort.toml"), func(context.Context) reload.Outcome { return reload.Outcome{} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed()
+	defer cancel()
+	for _, to := range []string{"43", "44"} {
+		leads(to)
+		if found, err := reload.Ask(ctx, folder, filepath.Join(link, "consort.toml")); err != nil || len(found) != 1 {
+			t.Errorf("by a link to %s: %v, %v", to, found, err)
+		}
+	}
+	for folderOf, want := range map[string]int{"42": 1, "other": 0} {
+		if found, err := reload.Ask(ctx, folder, filepath.Join(place, folderOf, "consort.toml")); err != nil || len(found) != want {
+			t.Errorf("by %s: %v, %v", folderOf, found, err)
+		}
 	}
 }
 

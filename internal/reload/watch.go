@@ -20,7 +20,7 @@ const (
 )
 
 // Watcher reports changes of files. It sees a file that is written in place, that is
-// replaced by another, and that is reached through a symbolic link that changes, as in
+// replaced by another, whose mode changes, which can make it readable, and that is reached through a symbolic link that changes, as in
 // a ConfigMap of Kubernetes.
 type Watcher struct {
 	events *fsnotify.Watcher
@@ -82,7 +82,7 @@ func (w *Watcher) Next(ctx context.Context) bool {
 			switch {
 			case !open:
 				return false
-			case !w.names[event.Name] || event.Op == fsnotify.Chmod:
+			case !w.names[event.Name]:
 				continue
 			case first.IsZero():
 				first = time.Now()

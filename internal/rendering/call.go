@@ -194,16 +194,16 @@ func CallDetails(style Style, e converse.InvocationCompleted) []string {
 		head = display.Line(e.Result.Code) + " after " + Elapsed(e.Duration)
 	}
 	v.lines = append(v.lines, []span{{text: style.fit(head, style.width()), ink: faintInk}})
-	rows := append(style.rows(v.lines), Contents(style, e.Result.Content)...)
+	rows := append(style.rows(v.lines), contentRows(style, e.Result.Content)...)
 	if e.Cause != "" {
 		rows = append(rows, style.rows(style.indented(2, display.Text(e.Cause), faintInk))...)
 	}
 	return rows
 }
 
-// Contents returns the whole of contents: text as it is, patches in colours, structured
+// contentRows returns the whole of contents: text as it is, patches in colours, structured
 // content as a tree, and a description of the rest.
-func Contents(style Style, contents []canister.Content) []string {
+func contentRows(style Style, contents []canister.Content) []string {
 	var rows []string
 	for _, one := range contents {
 		switch c := one.(type) {
@@ -211,8 +211,8 @@ func Contents(style Style, contents []canister.Content) []string {
 			rows = append(rows, structured(style, contents, c)...)
 		default:
 			text := display.Content(c)
-			if IsPatch(text) {
-				rows = append(rows, Patch(style, text)...)
+			if isPatch(text) {
+				rows = append(rows, patchRows(style, text)...)
 				continue
 			}
 			rows = append(rows, style.rows(style.indented(2, strings.TrimSuffix(display.Text(text), "\n"), ink{}))...)

@@ -8,9 +8,37 @@ import (
 	"github.com/consort-go/consort/internal/display"
 )
 
-// marked returns the lines of a comparison in colours, with a prefix before each.
-func (s Style) marked(prefix string, lines []string) [][]span {
-	var rows [][]span
+// Row is a line of a question or of a comparison.
+type Row struct {
+	Text string
+	// Mark is '-' if the row shows a removed line or a part of one, '+' if it shows an added one,
+	// and 0 otherwise. The text alone does not say so: content can begin with "- ", too.
+	Mark byte
+}
+
+// Comparison returns the rows of compared lines, which begin with "- ", "+ " or "  " as package
+// linediff writes them. Each row begins with a bar.
+func Comparison(style Style, lines []string) []Row {
+	v := values{style: style}
+	v.compared("", lines)
+	return v.rows()
+}
+
+// rows returns the lines with their marks.
+func (v *values) rows() []Row {
+	rows := make([]Row, len(v.lines))
+	for i, text := range v.style.rows(v.lines) {
+		rows[i] = Row{text, v.marks[i]}
+	}
+	return rows
+}
+
+// compared adds the lines of a comparison in colours, with a prefix before each.
+func (v *values) compared(prefix string, lines []string) {
+	s := v.style
+	if v.marks == nil {
+		v.marks = map[int]byte{}
+	}
 	for _, line := range lines {
 		for n, part := range chop([]span{{text: showReturns(line[2:]), ink: s.markInk(line)}}, s.width()-len(prefix)-4) {
 			mark := line[:2]
@@ -18,10 +46,12 @@ func (s Style) marked(prefix string, lines []string) [][]span {
 				mark = "  "
 			}
 			head := []span{{text: prefix}, {text: s.symbols().bar + " ", ink: faintInk}, {text: mark, ink: s.markInk(line)}}
-			rows = append(rows, append(head, part...))
+			if line[0] != ' ' {
+				v.marks[len(v.lines)] = line[0]
+			}
+			v.lines = append(v.lines, append(head, part...))
 		}
 	}
-	return rows
 }
 
 func (s Style) markInk(line string) ink {
@@ -41,8 +71,8 @@ func showReturns(line string) string {
 	return display.Text(bare) + strings.Repeat("<U+000D>", len(line)-len(bare))
 }
 
-// IsPatch reports whether a text is a unified diff, as diff -u and git write it.
-func IsPatch(text string) bool {
+// isPatch reports whether a text is a unified diff, as diff -u and git write it.
+func isPatch(text string) bool {
 	old, added, hunk := false, false, false
 	for line := range strings.Lines(text) {
 		switch {
@@ -57,8 +87,8 @@ func IsPatch(text string) bool {
 	return hunk
 }
 
-// Patch returns the lines of a unified diff in colours.
-func Patch(style Style, text string) []string {
+// patchRows returns the lines of a unified diff in colours.
+func patchRows(style Style, text string) []string {
 	var rows []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		with := ink{}

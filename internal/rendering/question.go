@@ -3,11 +3,14 @@
 package rendering
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // Question describes a call to the person who approves it: the tool and its server, the
@@ -17,7 +20,16 @@ import (
 // of the question begins with a bar. The result does not contain the question itself, such
 // as "run it?".
 func Question(style Style, ask converse.Approval, readOnly bool) []string {
-	v := values{style: style}
+	return style.rows(question(style, ask, readOnly).lines)
+}
+
+// QuestionRows is like [Question] and says which rows show a change.
+func QuestionRows(style Style, ask converse.Approval, readOnly bool) []Row {
+	return question(style, ask, readOnly).rows()
+}
+
+func question(style Style, ask converse.Approval, readOnly bool) *values {
+	v := &values{style: style}
 	v.lines = wrap(headline(style, ask), style.width())
 	all, ok := members(ask.Arguments)
 	first, rest := byTarget(all)
@@ -35,7 +47,7 @@ func Question(style Style, ask converse.Approval, readOnly bool) []string {
 	default:
 		v.object(rest, 2, 0)
 	}
-	return style.rows(v.lines)
+	return v
 }
 
 // headline names the tool, its server, and the tool's title, which may differ from
@@ -48,9 +60,24 @@ func headline(style Style, ask converse.Approval) []span {
 		{text: name(ask.Ensemble), ink: ink{color: style.nameInk().color, bold: true}},
 	}
 	if ask.Definition != nil && ask.Definition.Title != "" && ask.Definition.Title != ask.Tool {
-		spans = append(spans, span{text: ", titled " + quote(shorten(ask.Definition.Title))})
+		spans = append(spans, span{text: ", titled " + quote(textcut.Runes(ask.Definition.Title, maxName))})
 	}
 	return spans
+}
+
+// Asked returns the rows that say which server asks the person, with a verb such as "asks", and
+// its message. Each row of the message after the first begins with a bar, so that it cannot
+// pass for a row of the question, such as an address.
+func Asked(style Style, server, verb, message string) []string {
+	const bar = 4 // columns, with the indentation
+	lines := wrap([]span{
+		{text: "? The server ", ink: boldInk}, {text: display.Line(cmp.Or(server, "(without a name)")), ink: style.nameInk()},
+		{text: " " + verb + ": ", ink: boldInk}, plain(strings.TrimRight(message, "\n"), ink{}),
+	}, style.width()-bar)
+	for i, line := range lines[1:] {
+		lines[i+1] = append([]span{{text: "  " + style.symbols().bar + " ", ink: faintInk}}, line...)
+	}
+	return style.rows(lines)
 }
 
 // name returns the name of a tool or a server, as ASCII in quotes if it has characters
@@ -60,20 +87,13 @@ func name(text string) string {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:", r)
 	}
 	if text == "" || strings.IndexFunc(text, odd) >= 0 {
-		return strconv.QuoteToASCII(shorten(text))
+		return strconv.QuoteToASCII(textcut.Runes(text, maxName))
 	}
-	return shorten(text)
+	return textcut.Runes(text, maxName)
 }
 
 // maxName bounds the length of a name or a title in a question, in characters.
 const maxName = 100
-
-func shorten(text string) string {
-	if runes := []rune(text); len(runes) > maxName {
-		return string(runes[:maxName]) + "…"
-	}
-	return text
-}
 
 // hints describes the hints of the tool, and whether its server is trusted.
 func hints(ask converse.Approval, readOnly bool) []string {

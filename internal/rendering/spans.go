@@ -112,6 +112,23 @@ func cluster(text string) (value string, columns int) {
 	return text[:size], displaywidth.Rune(r)
 }
 
+// Columns returns how many columns of a terminal text takes, which has no control characters.
+func Columns(text string) int { return columns(text) }
+
+// Prefix returns the longest beginning of text that takes at most limit columns. It divides no
+// characters that belong together.
+func Prefix(text string, limit int) string {
+	end := 0
+	for end < len(text) {
+		value, n := cluster(text[end:])
+		if limit -= n; limit < 0 {
+			break
+		}
+		end += len(value)
+	}
+	return text[:end]
+}
+
 // columns returns how many columns text takes.
 func columns(text string) int {
 	n := 0
@@ -146,15 +163,7 @@ func (s Style) fit(text string, limit int) string {
 	if room < 0 {
 		return ""
 	}
-	end := 0
-	for end < len(text) {
-		value, n := cluster(text[end:])
-		if room -= n; room < 0 {
-			break
-		}
-		end += len(value)
-	}
-	return text[:end] + more
+	return Prefix(text, room) + more
 }
 
 // tabStop is the distance of tab stops, in columns.

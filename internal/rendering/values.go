@@ -24,6 +24,7 @@ const maxNesting = 8
 type values struct {
 	style Style
 	lines [][]span
+	marks map[int]byte // of those lines that show a change, as in [Row]
 }
 
 // member is a member of an object.
@@ -188,7 +189,7 @@ func (v *values) edit(from, to member, indent int) {
 	after, _ := stringOf(to.value)
 	indent = min(indent, v.style.width()/2)
 	v.named(label(from)+" "+v.style.symbols().arrow+" "+label(to), "", indent)
-	v.lines = append(v.lines, v.style.marked(strings.Repeat(" ", indent+2), linediff.All(before, after))...)
+	v.compared(strings.Repeat(" ", indent+2), linediff.All(before, after))
 }
 
 // edits are the names of members that hold an old and a new text, in lower case and

@@ -4,11 +4,13 @@ package reports
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/internal/terminal"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/mcpadapter/login"
 )
 
@@ -27,6 +29,7 @@ const (
 // Login is a server with a login, or a stored login of another configuration.
 type Login struct {
 	Server  string    `json:"server,omitempty"` // empty for another configuration
+	Client  string    `json:"client,omitempty"` // the identity of a client of the gateway
 	URL     string    `json:"url"`
 	State   string    `json:"state"`
 	Issuer  string    `json:"issuer,omitempty"`
@@ -49,6 +52,7 @@ func (l *LoginList) Add(server string, options *login.Options, stored *login.Log
 		one.State = LoggedIn
 	}
 	if stored != nil {
+		one.Client = stored.Identity
 		one.Issuer, one.Scopes, one.Since, one.Ended = stored.Issuer, stored.Scopes, stored.Since, stored.Ended
 		if stored.RefreshToken == "" {
 			one.Expires = stored.Expiry
@@ -82,10 +86,18 @@ func (l *LoginList) Text(paint terminal.Palette) string {
 }
 
 func (l *Login) remark() string {
+	if l.Client == "" {
+		return l.lasts()
+	}
+	const short = 8 // consort logout takes the beginning of an ID
+	return strings.TrimSuffix("client "+display.Line(textcut.Prefix(l.Client, short))+" of the gateway, "+l.lasts(), ", ")
+}
+
+func (l *Login) lasts() string {
 	switch {
 	case l.Ended != "":
 		return "the authorization server ended it: " + display.Line(l.Ended)
-	case l.State == NeedsLogin && l.Server != "":
+	case l.State == NeedsLogin && l.Server != "" && l.Client == "":
 		return "type: consort login " + display.Line(l.Server)
 	case !l.Expires.IsZero():
 		return "until " + l.Expires.Local().Format(time.DateTime)

@@ -62,14 +62,14 @@ func (l *PinList) Text(paint terminal.Palette) string {
 	var rows [][]string
 	var changes strings.Builder
 	for _, pin := range l.Pins {
-		state := "as pinned on " + pin.Pinned.Format(time.DateOnly)
+		state := "as pinned on " + pin.Pinned.Local().Format(time.DateOnly)
 		if len(pin.Changes) > 0 {
 			what := "changed"
-			state = "changed since " + pin.Pinned.Format(time.DateOnly)
+			state = "changed since " + pin.Pinned.Local().Format(time.DateOnly)
 			if pin.Pinned.IsZero() {
-				what, state = "new", "new since "+pin.Seen.Format(time.DateOnly)
+				what, state = "new", "new since "+pin.Seen.Local().Format(time.DateOnly)
 			}
-			fmt.Fprintf(&changes, "\n%s %s %s\n  %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint(what+", first seen on "+pin.Seen.Format(time.DateOnly)), paint.Faint(pin.Pending), pin.diff(paint))
+			fmt.Fprintf(&changes, "\n%s %s %s\n  %s\n%s", paint.Bad("✗"), paint.Name(pin.name()), paint.Faint(what+", first seen on "+pin.Seen.Local().Format(time.DateOnly)), paint.Faint(pin.Pending), pin.diff(paint))
 		}
 		rows = append(rows, []string{display.Line(pin.Ensemble), display.Line(pin.Tool), state})
 	}

@@ -4,10 +4,10 @@ package subprocess
 
 import "golang.org/x/sys/unix"
 
-// unread returns the number of bytes written to the server that it has not read yet
+// Unread returns the number of bytes written to the server that it has not read yet
 // (FIONREAD, also called TIOCINQ, of ioctl_pipe(2), which also works on the writing
 // end). known is false if it cannot be determined.
-func (p *Process) unread() (count int, known bool) {
+func (p *Process) Unread() (count int, known bool) {
 	raw, err := p.stdin.SyscallConn()
 	if err != nil {
 		return 0, false

@@ -4,5 +4,5 @@
 
 package subprocess
 
-// unread is not known on systems whose pipes do not report it, or not to the writer.
-func (p *Process) unread() (count int, known bool) { return 0, false }
+// Unread is not known on systems whose pipes do not report it, or not to the writer.
+func (p *Process) Unread() (count int, known bool) { return 0, false }

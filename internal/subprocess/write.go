@@ -55,7 +55,7 @@ func (p *Process) writeAtOnce(ctx context.Context, data []byte) (end int64, done
 	default:
 		return 0, false
 	}
-	if count, known := p.unread(); !known || count > 0 {
+	if count, known := p.Unread(); !known || count > 0 {
 		return 0, false
 	}
 	if _, err := p.writePieces(data); err != nil { // all of it or nothing is written
@@ -154,7 +154,7 @@ func (p *Process) Stalled() (read int64, since time.Duration) {
 	i := &p.intake
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	count, known := p.unread()
+	count, known := p.Unread()
 	if !known || count == 0 {
 		i.read, i.since = i.written, time.Now()
 		return i.read, 0

@@ -4,42 +4,19 @@ package terminal
 
 import (
 	"strings"
-	"unicode"
 
-	"golang.org/x/text/width"
+	"github.com/consort-go/consort/internal/rendering"
 )
 
 // Width returns how many columns of a terminal text takes.
-func Width(text string) int {
-	n := 0
-	for _, r := range text {
-		n += columnsOf(r)
-	}
-	return n
-}
+func Width(text string) int { return rendering.Columns(text) }
 
-func columnsOf(r rune) int {
-	switch kind := width.LookupRune(r).Kind(); {
-	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
-		return 0
-	case kind == width.EastAsianWide, kind == width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
-}
-
-// Fit returns text cut to limit columns.
+// Fit returns text cut to limit columns, which are at least one.
 func Fit(text string, limit int) string {
 	if Width(text) <= limit {
 		return text
 	}
-	n := 0
-	for i, r := range text {
-		if n += columnsOf(r); n >= limit {
-			return text[:i] + "…"
-		}
-	}
-	return text
+	return rendering.Prefix(text, limit-1) + "…"
 }
 
 // pad returns text padded with spaces to a number of columns.
@@ -77,14 +54,12 @@ func Wrap(text string, limit int) []string {
 	return lines
 }
 
-// prefix returns the longest beginning of text that takes at most limit columns, and at least
-// one character.
+// prefix returns the longest beginning of text that takes at most limit columns, but at least its
+// first character. text must not be empty.
 func prefix(text string, limit int) string {
-	n := 0
-	for i, r := range text {
-		if n += columnsOf(r); n > limit && i > 0 {
-			return text[:i]
+	for ; ; limit++ {
+		if found := rendering.Prefix(text, limit); found != "" {
+			return found
 		}
 	}
-	return text
 }

@@ -22,6 +22,7 @@ func TestFit(t *testing.T) {
 		{"東京都", 6, "東京都"},
 		{"東京都", 5, "東京…"},
 		{"e\u0301e\u0301", 2, "e\u0301e\u0301"},
+		{"\u2764\ufe0f\u2764\ufe0f\u2764\ufe0f", 5, "\u2764\ufe0f\u2764\ufe0f…"},
 	} {
 		if got := Fit(test.text, test.limit); got != test.want {
 			t.Errorf("fit(%q, %d) = %q, want %q", test.text, test.limit, got, test.want)

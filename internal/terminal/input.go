@@ -17,8 +17,11 @@ import (
 // ErrInterrupted says that the user pressed Ctrl-C.
 var ErrInterrupted = errors.New("interrupted")
 
-// maxLine bounds one line of input, in bytes.
+// maxLine bounds one line of input, and one message of several lines, in bytes.
 const maxLine = 1 << 20
+
+// errTooLong says that a line or a message exceeds maxLine. The rest of it is still to be read.
+var errTooLong = errors.New("a line of input is longer than 1 MiB")
 
 // input reads a file in such a way that a wait for input can be abandoned without losing
 // later input. Only one goroutine may read at a time.
@@ -88,7 +91,7 @@ func (in *input) read(file io.Reader) {
 	}
 }
 
-// next returns the next byte. Its error is the cause of ctx, [errInterrupted], or the
+// next returns the next byte. Its error is the cause of ctx, ErrInterrupted, or the
 // error that ended the file.
 func (in *input) next(ctx context.Context) (byte, error) {
 	in.start()
@@ -123,28 +126,38 @@ func (in *input) message(ctx context.Context) (string, error) {
 		}
 		whole.WriteString(line)
 		if whole.Len() > maxLine {
-			return "", errors.New("the pasted text is longer than 1 MiB")
+			return "", errTooLong
 		}
-		if !in.follows(ctx) {
+		more, err := in.follows(ctx)
+		if err != nil {
+			return "", err
+		}
+		if !more {
 			return strings.NewReplacer(paste.Begins, "", paste.Ends, "").Replace(whole.String()), nil
 		}
 		whole.WriteByte('\n')
 	}
 }
 
-// follows reports whether more input belongs to a paste, and waits a moment for it.
-func (in *input) follows(ctx context.Context) bool {
+// follows reports whether more input belongs to a paste, and waits a moment for it. Its error
+// is ErrInterrupted or the cause of ctx; the next read reports all others.
+func (in *input) follows(ctx context.Context) (bool, error) {
 	if in.paste.IsOpen() {
-		return true
+		return true, nil
 	}
 	timeout, cancel := context.WithTimeoutCause(ctx, quiet, errQuiet)
 	defer cancel()
 	b, err := in.next(timeout)
-	if err != nil {
-		return false // the next read reports another error
+	switch {
+	case ctx.Err() != nil:
+		return false, context.Cause(ctx)
+	case errors.Is(err, ErrInterrupted):
+		return false, err
+	case err != nil:
+		return false, nil
 	}
 	in.unread = append(in.unread, b)
-	return true
+	return true, nil
 }
 
 // line returns the next line without its newline. The last line need not have one.
@@ -160,7 +173,7 @@ func (in *input) line(ctx context.Context) (string, error) {
 		case b == '\n':
 			return string(line), nil
 		case len(line) == maxLine:
-			return "", errors.New("a line of input is longer than 1 MiB")
+			return "", errTooLong
 		}
 		line = append(line, b)
 	}

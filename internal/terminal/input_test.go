@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/consort-go/consort/internal/paste"
 )
 
-// typist types pieces, each after a delay; the last piece follows the question.
+// piece is typed after a delay; the last one of a test follows the question.
 type piece struct {
 	after time.Duration
 	text  string
@@ -109,6 +110,33 @@ func TestMessage(t *testing.T) {
 				}
 				_, _ = in.next(t.Context())
 			})
+		})
+	}
+}
+
+// Ctrl-C just after Enter drops the message, and the end of the context does, too.
+func TestAMessageIsTakenBack(t *testing.T) {
+	gone := errors.New("gone")
+	for _, want := range []error{ErrInterrupted, gone} {
+		synctest.Test(t, func(t *testing.T) {
+			r, w := io.Pipe()
+			interrupts := make(chan os.Signal, 1)
+			in := newInput(r, interrupts)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			go func() {
+				io.WriteString(w, "one\n")
+				time.Sleep(quiet / 2)
+				if errors.Is(want, gone) {
+					cancel(gone)
+				} else {
+					interrupts <- os.Interrupt
+				}
+				w.Close()
+			}()
+			if got, err := in.message(ctx); got != "" || !errors.Is(err, want) {
+				t.Errorf("%q, %v; want %v", got, err, want)
+			}
+			_, _ = in.next(t.Context())
 		})
 	}
 }

@@ -54,16 +54,23 @@ func (e *lineEditor) read(ctx context.Context, prompt string, remember bool) (st
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	switch {
-	case e.keyboard == nil:
+	if e.keyboard == nil {
 		if !remember {
 			e.screen.Note("%s", prompt)
 		}
 		return e.input.line(ctx)
-	case e.terminal == nil:
-		return e.readPlain(ctx, e.begin(prompt), remember)
 	}
-	return e.edit(ctx, e.begin(prompt), remember)
+	ask := e.edit
+	if e.terminal == nil {
+		ask = e.readPlain
+	}
+	for prompt = e.begin(prompt); ; {
+		text, err := ask(ctx, prompt, remember)
+		if !errors.Is(err, errTooLong) {
+			return text, err
+		}
+		e.screen.Note("The text is not sent, because it is longer than 1 MiB. Send it from a file, as in: consort run < FILE")
+	}
 }
 
 // begin prints all lines of a prompt except the last, which it returns.
@@ -79,7 +86,8 @@ func (e *lineEditor) begin(prompt string) (last string) {
 // it drops the rest of a longer one (n_tty.c, N_TTY_BUF_SIZE).
 const maxPlain = 4095
 
-// readPlain reads a line, or the lines of a paste. The terminal edits the line itself.
+// readPlain reads a line, or the lines of a paste. The terminal edits the line itself. If the
+// error is errTooLong, all of the text was dropped.
 func (e *lineEditor) readPlain(ctx context.Context, prompt string, remember bool) (string, error) {
 	defer e.screen.Above(e.screen.Stderr)()
 	if !remember {
@@ -90,6 +98,9 @@ func (e *lineEditor) readPlain(ctx context.Context, prompt string, remember bool
 	for {
 		e.screen.ask(prompt)
 		text, err := e.input.message(ctx)
+		if errors.Is(err, errTooLong) {
+			return "", cmp.Or(e.discardTyped(ctx), err)
+		}
 		long := func(line string) bool { return len(line) >= maxPlain }
 		if err != nil || !slices.ContainsFunc(strings.Split(text, "\n"), long) {
 			return text, err
@@ -112,7 +123,8 @@ func (e *lineEditor) discardTyped(ctx context.Context) error {
 	return errors.Join(e.input.discard(ctx), term.Restore(fd, before))
 }
 
-// edit reads a line from the terminal in raw mode.
+// edit reads a line, or all lines of one paste, from the terminal in raw mode. If the error is
+// errTooLong, all of the text was dropped.
 func (e *lineEditor) edit(ctx context.Context, prompt string, remember bool) (string, error) {
 	keyboard := &keys{in: e.input, ctx: ctx}
 	editor := term.NewTerminal(struct {
@@ -142,6 +154,9 @@ func (e *lineEditor) edit(ctx context.Context, prompt string, remember bool) (st
 		}
 	}
 	line, err := readPasted(editor)
+	if errors.Is(err, errTooLong) {
+		err = cmp.Or(e.input.discard(ctx), err)
+	}
 	if err != nil {
 		io.WriteString(e.screen.Stderr, "\r\n")
 		return "", cmp.Or(keyboard.err, err)
@@ -159,7 +174,7 @@ func readPasted(editor *term.Terminal) (string, error) {
 			return text.String(), err
 		}
 		if text.Len() > maxLine {
-			return "", errors.New("the pasted text is longer than 1 MiB")
+			return "", errTooLong
 		}
 		text.WriteString("\n")
 	}

@@ -3,17 +3,18 @@
 package terminal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/internal/browser"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/forms"
+	"github.com/consort-go/consort/internal/rendering"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -29,8 +30,8 @@ func (s *Screen) Decline(_ context.Context, ask *invoker.ElicitRequest) (*invoke
 	return &invoker.ElicitResult{Action: invoker.Decline}, nil
 }
 
-// Form puts the questions of servers to a person, field by field.
-type Form struct {
+// questionForm puts the questions of servers to a person, field by field.
+type questionForm struct {
 	Screen *Screen
 	// Ask asks for a line of text. The prompt may have several lines. Text that was typed
 	// before the prompt was shown must not be an answer.
@@ -42,12 +43,11 @@ type Form struct {
 }
 
 // Elicit puts a server's question to the user (MCP 2025-11-25, client/elicitation).
-func (f *Form) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
-	head := "\n" + f.Screen.Notes.Bold("? The server ") + f.Screen.Notes.Name(display.Line(cmp.Or(ask.Server, "(without a name)")))
+func (f *questionForm) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	if ask.URL != "" {
-		return f.visit(ctx, head, ask)
+		return f.visit(ctx, ask)
 	}
-	question := head + f.Screen.Notes.Bold(" asks: ") + display.Text(ask.Message)
+	question := f.request(ask, "asks")
 	fields, err := forms.Fields(ask.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("the form cannot be shown: %w", err)
@@ -71,8 +71,16 @@ func (f *Form) Elicit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker
 	return &invoker.ElicitResult{Action: invoker.Accept, Content: content}, nil
 }
 
+// request returns the lines that say who asks, and for what, after an empty one.
+func (f *questionForm) request(ask *invoker.ElicitRequest, verb string) string {
+	style := rendering.StyleFor(os.Getenv, f.Screen.width())
+	style.Color = f.Screen.Notes.On
+	message := f.Screen.redacted(ask.Message) // before lines divide a secret
+	return "\n" + strings.Join(rendering.Asked(style, ask.Server, verb, message), "\n")
+}
+
 // field asks for one field, after the preface, until the answer is valid.
-func (f *Form) field(ctx context.Context, field *forms.Field, preface string) (any, invoker.Action, error) {
+func (f *questionForm) field(ctx context.Context, field *forms.Field, preface string) (any, invoker.Action, error) {
 	for range maxTries {
 		answer, err := f.Ask(ctx, preface+"\n  "+field.Prompt())
 		switch answer = strings.TrimSpace(answer); {
@@ -87,7 +95,7 @@ func (f *Form) field(ctx context.Context, field *forms.Field, preface string) (a
 		if err == nil {
 			return value, invoker.Accept, nil
 		}
-		preface = "  " + f.Screen.Notes.Bad(display.Text(err.Error()))
+		preface = "  " + f.Screen.Notes.Bad(display.Line(err.Error()))
 	}
 	f.Screen.Note("%s", preface)
 	f.Screen.Note("  %s", f.Screen.Notes.Faint(fmt.Sprintf("None of %d answers is valid: the server is told that its question was not answered.", maxTries)))
@@ -95,14 +103,14 @@ func (f *Form) field(ctx context.Context, field *forms.Field, preface string) (a
 }
 
 // visit asks the user to visit a page, and opens it if they want that.
-func (f *Form) visit(ctx context.Context, head string, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+func (f *questionForm) visit(ctx context.Context, ask *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
 	paint := f.Screen.Notes
 	if ask.OnCompletion != nil {
 		ask.OnCompletion(func() {
 			f.Screen.Note("  %s", paint.Faint("The server says that this is done: "+display.Line(ask.Message)))
 		})
 	}
-	question := head + paint.Bold(" asks you to visit a page: ") + display.Text(ask.Message) + "\n  " + display.Line(ask.URL)
+	question := f.request(ask, "asks you to visit a page") + "\n  " + display.Line(ask.URL)
 	if warning := browser.Warning(ask.URL); warning != "" {
 		question += "\n  " + paint.Bad(warning)
 	}
@@ -120,7 +128,7 @@ func (f *Form) visit(ctx context.Context, head string, ask *invoker.ElicitReques
 }
 
 // consent asks a question to which only the given answers mean yes.
-func (f *Form) consent(ctx context.Context, question string, yes ...string) (answer string, _ *invoker.ElicitResult, _ error) {
+func (f *questionForm) consent(ctx context.Context, question string, yes ...string) (answer string, _ *invoker.ElicitResult, _ error) {
 	answer, err := f.Ask(ctx, question)
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	action := invoker.Decline
@@ -137,7 +145,7 @@ func (f *Form) consent(ctx context.Context, question string, yes ...string) (ans
 
 // unanswered wraps the error of a question. If the end of ctx ended the question, the
 // interrupt has already been handled.
-func (f *Form) unanswered(ctx context.Context, err error) error {
+func (f *questionForm) unanswered(ctx context.Context, err error) error {
 	if errors.Is(err, ErrInterrupted) && ctx.Err() == nil {
 		f.Interrupt()
 	}

@@ -5,6 +5,7 @@ package terminal
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
@@ -54,5 +55,32 @@ func TestOneInterrupt(t *testing.T) {
 	elicit(t.Context())
 	if counted != 2 {
 		t.Errorf("two interrupts at questions are counted %d times", counted)
+	}
+}
+
+// The message of a server cannot pass for an address, or for another question.
+func TestMessagesHaveBars(t *testing.T) {
+	var prompts []string
+	f := &questionForm{Screen: NewScreen(output(t), output(t)), Ask: func(_ context.Context, prompt string) (string, error) {
+		prompts = append(prompts, prompt)
+		return "", nil
+	}}
+	f.Screen.Redact(func(text string) string { return strings.ReplaceAll(text, "a secret in words", "[secret]") }, nil)
+	const message = "Sign in to continue.\n  https://good.example/login\n\n? The server good asks: your token"
+	long := strings.Repeat("x", 100) + " a secret in words " + strings.Repeat("y", 100)
+	for _, ask := range []*invoker.ElicitRequest{
+		{Server: "s", Message: message, URL: "https://evil.example/x"},
+		{Server: "s", Message: message, Schema: []byte(`{"type": "object", "properties": {}}`)},
+		{Server: "s", Message: long, Schema: []byte(`{"type": "object", "properties": {}}`)},
+	} {
+		if _, err := f.Elicit(t.Context(), ask); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bars := " Sign in to continue.\n  │   https://good.example/login\n  │\n  │ ? The server good asks: your token\n  "
+	for i, want := range []string{bars + "https://evil.example/x\n", bars + "yes?", "[secret]"} {
+		if !strings.Contains(prompts[i], want) {
+			t.Errorf("the prompt is %q, want %q", prompts[i], want)
+		}
 	}
 }

@@ -24,12 +24,23 @@ func (s *Screen) PrintDocument(v any) error {
 	return s.Err()
 }
 
-// PrintLine writes text from a server to standard output.
+// PrintLine writes text from a server to standard output, as [Screen.PrintSafe] does, and a
+// newline if it does not end with one.
 func (s *Screen) PrintLine(text string) {
-	if s.Results.terminal {
-		text = display.Text(text)
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
 	}
-	s.Print(strings.TrimRight(text, "\n") + "\n")
+	s.PrintSafe(text)
+}
+
+// PrintCopy writes text from a server to standard output: exactly for programs, and as
+// [Screen.PrintLine] does on a terminal.
+func (s *Screen) PrintCopy(text string) {
+	if s.Results.terminal {
+		s.PrintLine(text)
+	} else {
+		s.Print(text)
+	}
 }
 
 // PrintCanisters writes canisters to standard output, one line of JSON for each.

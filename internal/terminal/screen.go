@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/redact"
 	"go.uber.org/zap/zapcore"
@@ -64,6 +65,9 @@ const tick = 80 * time.Millisecond
 
 // maxLive bounds the lines of the block, which must fit on the screen.
 const maxLive = 10
+
+// minLive is the least number of columns that the block needs.
+const minLive = 20
 
 // NewScreen returns the screen of two outputs, which the caller keeps open.
 func NewScreen(stdout, stderr *os.File) *Screen {
@@ -160,6 +164,9 @@ func (s *Screen) endLine() {
 	}
 }
 
+// Hint writes a faint line to standard error, for text of less importance.
+func (s *Screen) Hint(text string) { s.Note("%s", s.Notes.Faint(text)) }
+
 // Note writes a line to standard error.
 func (s *Screen) Note(format string, args ...any) {
 	s.mu.Lock()
@@ -208,7 +215,8 @@ func (s *Screen) breakLine() {
 // LogWriter returns the writer for the logger.
 func (s *Screen) LogWriter() zapcore.WriteSyncer { return logWriter{s} }
 
-// logWriter writes the lines of a log above the block.
+// logWriter writes the lines of a log above the block. On a terminal, what servers and models wrote into a line cannot
+// control it: zap escapes only the control characters of ASCII, and none in a message.
 type logWriter struct{ screen *Screen }
 
 func (w logWriter) Write(p []byte) (int, error) {
@@ -217,7 +225,11 @@ func (w logWriter) Write(p []byte) (int, error) {
 	defer s.mu.Unlock()
 	s.erase()
 	s.breakLine()
-	io.WriteString(s.to(s.Stderr), s.cleaned(string(p)))
+	line := s.cleaned(string(p))
+	if isAnyTerminal(s.Stderr) {
+		line = visibleLine(line)
+	}
+	io.WriteString(s.to(s.Stderr), line)
 	s.redraw()
 	return len(p), nil
 }
@@ -372,19 +384,26 @@ func (s *Screen) redraw() {
 	}
 }
 
-// blockRows returns the rows of the block, none if other text is at its position; s.mu is
+// blockRows returns the rows of the block, none if other text is at its position or the window
+// is too narrow. Each takes one row of the window, so that erasure goes up far enough. s.mu is
 // held.
 func (s *Screen) blockRows() []string {
 	if !s.Live || s.above != nil || s.midline && s.shared {
 		return nil
 	}
-	frame := spinner[time.Now().UnixMilli()/tick.Milliseconds()%int64(len(spinner))]
 	width := s.width()
+	if width < minLive {
+		return nil
+	}
+	frame := spinner[time.Now().UnixMilli()/tick.Milliseconds()%int64(len(spinner))]
 	var rows []string
 	shown := s.lines[:min(len(s.lines), maxLive)]
 	if s.tail != nil {
 		rows = s.tail()
 		rows = rows[max(0, len(rows)-max(1, s.height()-len(shown)-2)):]
+		if slices.ContainsFunc(rows, func(row string) bool { return Width(ansi.Strip(row)) > width }) {
+			rows = nil // the window has become narrower since they were made
+		}
 		for i, row := range rows {
 			rows[i] = row + "\n"
 		}
@@ -410,12 +429,17 @@ func (s *Screen) ResultColumns() int {
 	return 80
 }
 
-// width returns the number of columns of a line, or a default if it is unknown.
+// width returns the number of columns of a line, which leaves the last one of the window free.
+// A window of unknown size counts as one of 80 columns. Files and pipes have 119.
 func (s *Screen) width() int {
-	if width, _, err := term.GetSize(int(s.Stderr.Fd())); err == nil && width > 20 {
+	switch width, _, err := term.GetSize(int(s.Stderr.Fd())); {
+	case err != nil:
+		return 119
+	case width <= 0:
+		return 79
+	default:
 		return width - 1
 	}
-	return 119
 }
 
 // height returns the number of rows of the terminal, or a default if it is unknown.

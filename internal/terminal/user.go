@@ -24,7 +24,7 @@ import (
 type User struct {
 	screen *Screen
 	editor *lineEditor
-	form   *Form
+	form   *questionForm
 }
 
 // NewUser returns the person who types on stdin. A value from interrupts, such as Ctrl-C,
@@ -32,7 +32,7 @@ type User struct {
 // called too, unless the question was for a message.
 func NewUser(s *Screen, stdin *os.File, interrupts <-chan os.Signal, interrupt func()) *User {
 	editor := newLineEditor(s, stdin, interrupts)
-	return &User{screen: s, editor: editor, form: &Form{Screen: s, Ask: editor.question, Interrupt: interrupt, Open: browser.Open}}
+	return &User{screen: s, editor: editor, form: &questionForm{Screen: s, Ask: editor.question, Interrupt: interrupt, Open: browser.Open}}
 }
 
 // Interactive reports whether the user types on a terminal and sees questions there.
@@ -98,7 +98,7 @@ func (u *User) approvalText(ask approvals.Question, columns int) (about, prompt 
 	about = "\n" + strings.Join(rendering.Question(style, ask.Approval, ask.ReadOnly), "\n")
 	var text strings.Builder
 	if ask.Changed {
-		fmt.Fprintf(&text, "\n  %s", paint.Bad("You always allowed a tool of this name, but the tool or its server has changed since."))
+		fmt.Fprintf(&text, "\n  %s", paint.Bad(approvals.ChangedWarning))
 	}
 	answers, keys := "y once, c for this conversation", "y/c"
 	if ask.Always {

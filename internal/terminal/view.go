@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
@@ -95,10 +94,8 @@ func (v *View) Show(event converse.Event) error {
 		}
 	case converse.InvocationCompleted:
 		v.invocationCompleted(e)
-	case converse.ExchangeRetried:
-		v.tell(v.paint().Faint(fmt.Sprintf("  the model did not answer, trying again in %s: %s", e.Wait.Round(time.Millisecond), display.Line(e.Err.Error()))))
-	case converse.ExchangeMoved:
-		v.tell(v.paint().Faint(fmt.Sprintf("  %s did not answer, asking %s: %s", display.Line(e.From), display.Line(e.To), display.Line(e.Err.Error()))))
+	case converse.ExchangeRetried, converse.ExchangeMoved:
+		v.tell(v.paint().Faint("  " + rendering.ModelTrouble(e, nil)))
 	case converse.TurnCompleted:
 		v.Done()
 	default: // the other events are not shown

@@ -157,6 +157,7 @@ func TestFoldedLines(t *testing.T) {
 		code, result string
 	}{
 		{call("f", "", "tools__find_tools"), "", `{"name":"files__read","input_schema":{}}` + "\n"},
+		{call("o", "", "others__find_tools"), "", "A hammer."},
 		{call("1", "p", "files__read"), "", "text"}, {call("2", "p", "files__read"), "DENIED", "no"}, {call("p", "", "code__run_code"), "", "7"},
 	} {
 		events = append(events, converse.InvocationStarted{Invocation: one.invocation},
@@ -169,6 +170,7 @@ func TestFoldedLines(t *testing.T) {
 	}
 	text, err := os.ReadFile(notes.Name())
 	want := "calling tools__find_tools\ntools__find_tools: done in 0.0 s: 1 found: files__read\n" +
+		"calling others__find_tools\nothers__find_tools: done in 0.0 s: A hammer.\n" +
 		"calling code__run_code\ncode__run_code: done in 0.0 s: 7\ncode__run_code made 2 calls, 1 failed: files__read 2 times\n"
 	if err != nil || string(text) != want {
 		t.Errorf("the lines are\n%swant\n%s%v", text, want, err)

@@ -5,7 +5,7 @@ package textcut
 
 import "unicode/utf8"
 
-// Mark ends a text that [Bytes] has shortened.
+// Mark ends a text that [Bytes] or [Runes] has shortened.
 const Mark = "…"
 
 // Bytes returns text if it has at most n bytes, and otherwise a prefix of it
@@ -19,6 +19,17 @@ func Bytes(text string, n int) string {
 		return Prefix(text, n)
 	}
 	return Prefix(text, n-len(Mark)) + Mark
+}
+
+// Runes returns text if it has at most n characters, and otherwise its first n followed by
+// [Mark].
+func Runes(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i] + Mark
+		}
+	}
+	return text
 }
 
 // Prefix returns the longest prefix of text that has at most n bytes and does not

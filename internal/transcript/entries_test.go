@@ -128,11 +128,11 @@ func TestFolded(t *testing.T) {
 	all, err := entries(
 		canister.Assistant{Head: canister.Head{ID: "m"}},
 		ask("f", "", "tools__find_tools"), ask("g", "", "tools__find_tools"), ask("h", "", "tools__find_tools"),
-		ask("p", "", "code__run_code"), ask("q", "", "code__run_code"), ask("o", "", "code__run_code"), ask("l", "", "other"),
+		ask("p", "", "code__run_code"), ask("q", "", "code__run_code"), ask("o", "", "code__run_code"), ask("l", "", "other"), ask("s", "", "others__find_tools"),
 		end("f", "", "", found), end("g", "", "", "No tool has one of these words."), end("h", "", "TIMEOUT", "late"),
 		ask("1", "p", "a__x"), ask("2", "p", "a__\x1by"), ask("3", "p", "a__x"),
 		end("2", "p", "TIMEOUT", ""), end("1", "p", "", ""), end("3", "p", "", ""),
-		end("p", "", "", "7"), end("q", "", "INVALID_ARGUMENTS", "line 1"), end("l", "", "", found),
+		end("p", "", "", "7"), end("q", "", "INVALID_ARGUMENTS", "line 1"), end("l", "", "", found), end("s", "", "", "A hammer, and a saw."),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -142,12 +142,12 @@ func TestFolded(t *testing.T) {
 		lines = append(lines, e.Folded())
 	}
 	want := []string{
-		"2 found: a__x, a__y", "nothing found", "", "3 calls, 1 failed: a__x 2 times, a__<U+001B>y", "failed with INVALID_ARGUMENTS after no calls", "", "",
+		"2 found: a__x, a__y", "nothing found", "", "3 calls, 1 failed: a__x 2 times, a__<U+001B>y", "", "", "", "",
 	}
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q\nwant %q", lines, want)
 	}
-	if inner := all[4].Calls; len(inner) != 3 || inner[1].Result.Number != 15 || inner[2].Number != 14 {
+	if inner := all[4].Calls; len(inner) != 3 || inner[1].Result.Number != 16 || inner[2].Number != 15 {
 		t.Errorf("the inner calls are %+v", all[4].Calls)
 	}
 }

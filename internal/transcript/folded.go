@@ -21,7 +21,7 @@ func (e Entry) Tally() *folding.Tally {
 }
 
 // Folded returns the outcome of a search, or the calls of a program, in one line that is safe to print on a
-// terminal, or "" for other calls and for calls without a result.
+// terminal. It is "" for all other calls: programs that made no calls, and calls without a result.
 func (e Entry) Folded() string {
 	result, ok := e.Result.Canister.(canister.Result)
 	if !ok {
@@ -31,7 +31,7 @@ func (e Entry) Folded() string {
 	if found, ok := folding.Found(name, result); ok {
 		return found
 	}
-	if tally := e.Tally().String(); tally != "" || folding.IsProgram(name) {
+	if tally := e.Tally().String(); tally != "" {
 		return folding.Outcome(tally, result)
 	}
 	return ""

@@ -11,13 +11,13 @@ import (
 	"github.com/consort-go/consort/internal/filelock"
 )
 
-// patience bounds the wait for another process: it holds the lock for as long as it
-// takes to read and write a file, unless it was stopped.
-const patience = 2 * time.Second
+// patience bounds the wait for other processes: each holds the lock for as long as it
+// takes to read and write a file, unless it was stopped, and they do not queue.
+const patience = 10 * time.Second
 
 // Lock prevents other processes from writing the file at path until unlock is called,
 // or this process has ended. It locks a second file, path with .lock added, because the
-// file itself is replaced. It waits up to 2 seconds.
+// file itself is replaced. It waits up to 10 seconds.
 func Lock(path string) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), patience,
 		fmt.Errorf("another process held the lock for %v", patience))

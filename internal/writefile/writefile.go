@@ -91,7 +91,7 @@ func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) er
 		return nil, err
 	}
 	if err = os.Rename(name, target); err == nil && o.Sync {
-		err = syncFolder(filepath.Dir(target))
+		err = SyncPath(filepath.Dir(target), syncFile)
 	}
 	return info, err
 }
@@ -99,14 +99,16 @@ func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) er
 // syncFile syncs a file or a folder. It is a variable for tests.
 var syncFile = (*os.File).Sync
 
-// syncFolder returns when the names in a folder are on the disk, if that can be known.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
+// SyncPath opens a file or a folder and calls sync, which is (*os.File).Sync except in tests. It
+// returns when the data, or the names in the folder, are on the disk. If sync is not possible
+// there, as for folders on Windows and on some file systems, it returns nil.
+func SyncPath(path string, sync func(*os.File) error) error {
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer folder.Close()
-	if err = syncFile(folder); runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) { // it has no such operation
+	defer file.Close()
+	if err = sync(file); runtime.GOOS == "windows" || errors.Is(err, syscall.EINVAL) { // it has no such operation
 		err = nil
 	}
 	return err

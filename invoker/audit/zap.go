@@ -34,7 +34,7 @@ func (s zapSink) Record(ctx context.Context, record *Record) error {
 	if len(record.Forged) > 0 {
 		level = zapcore.WarnLevel
 	}
-	entry := s.logger.Check(level, "invocation")
+	entry := s.logger.Check(level, logevent.InvocationMessage)
 	if entry == nil {
 		return errors.New("audit: the logger drops the record: its level is too high, or it samples")
 	}

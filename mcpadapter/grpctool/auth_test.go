@@ -10,10 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble/ensembletest"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -109,6 +112,34 @@ func TestTokensWithoutValues(t *testing.T) {
 	}
 }
 
+// The same holds for MCP, whatever values the clients share, and also if a client has lost its
+// stream.
+func TestTokensOverMCP(t *testing.T) {
+	which := ensembletest.NewTool("which", func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+		return invoker.Output{Content: []canister.Content{canister.Text(call.ID)}}, nil
+	})
+	team := []invoker.Value{invoker.NewTrusted[string]("team").Value("red")}
+	s := mcpServer(t, &grpctool.ServerOptions{Tokens: []grpctool.BearerToken{
+		{Token: "ada-token", Name: "ada", Trusted: team}, {Token: "ben-token", Name: "ben", Trusted: team},
+		{Token: "cleo-token", Name: "cleo"}, {Token: "dan-token", Name: "dan"},
+	}}, which)
+	ask := func(token string) string {
+		link := dialed(t, s.address, &grpctool.Options{Plaintext: true, BearerToken: token})
+		client := session(t, link, nil)
+		defer client.Close()
+		result, err := client.CallTool(within(t), &mcp.CallToolParams{Name: "which", Meta: mcp.Meta{mcpadapter.IdempotencyKey: "1"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Content[0].(*mcp.TextContent).Text
+	}
+	for _, two := range [][2]string{{"ada-token", "ben-token"}, {"cleo-token", "dan-token"}} {
+		if first, again, other := ask(two[0]), ask(two[0]), ask(two[1]); first != again || first == other {
+			t.Errorf("%s: the calls are %s, %s and %s", two, first, again, other)
+		}
+	}
+}
+
 // A certificate is an identity, a token another one, and a request may have both.
 func TestCertificates(t *testing.T) {
 	ca := newAuthority(t)
@@ -173,5 +204,49 @@ func TestCertificates(t *testing.T) {
 	_, err := grpctool.Source(plain, &grpctool.Options{Plaintext: true, BearerToken: "any"}).Open(within(t))
 	if failure := invoker.AsFailure(err); failure == nil || failure.Code != invoker.Unauthorized {
 		t.Errorf("without a certificate: %v", err)
+	}
+}
+
+// The options of two servers, and their tokens, may continue one slice of trusted values.
+func TestTrustedValuesAreCopied(t *testing.T) {
+	user, tenant := invoker.NewTrusted[string]("user_id"), invoker.NewTrusted[string]("tenant")
+	users, tenants := make([]invoker.Value, 0, 1), make([]invoker.Value, 0, 1)
+	var got string
+	whoami := ensembletest.NewTool("whoami", func(ctx context.Context, _ *invoker.Call) (invoker.Output, error) {
+		id, _ := user.From(ctx)
+		at, _ := tenant.From(ctx)
+		got = id + "@" + at
+		return invoker.Output{}, nil
+	})
+	options := func(of, name string) *grpctool.ServerOptions {
+		return &grpctool.ServerOptions{
+			Tools: []invoker.Invoker{whoami}, Trusted: append(tenants, tenant.Value(of)),
+			Tokens: []grpctool.BearerToken{{Token: "token-" + name, Trusted: append(users, user.Value(name))}},
+		}
+	}
+	first := registered(t, grpctool.NewServer(nil, options("first", "ada")))
+	registered(t, grpctool.NewServer(nil, options("second", "bob")))
+	connection, err := grpctool.Source(first, &grpctool.Options{Plaintext: true, BearerToken: "token-ada"}).Open(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close(within(t))
+	if _, err := tool(t, connection, "whoami").Invoke(within(t), &invoker.Call{}); err != nil || got != "ada@first" {
+		t.Errorf("the caller is %q, %v", got, err)
+	}
+}
+
+// A program may reuse the map of one server's metadata for another server.
+func TestMetadataIsCopied(t *testing.T) {
+	address := registered(t, grpctool.NewServer(nil, &grpctool.ServerOptions{Token: "ada-token"}))
+	metadata := map[string]string{"authorization": "Bearer ada-token"}
+	source := grpctool.Source(address, &grpctool.Options{Plaintext: true, Metadata: metadata})
+	metadata["authorization"] = "Bearer of-another-server"
+	connection, err := source.Open(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := connection.Close(within(t)); err != nil {
+		t.Error(err)
 	}
 }

@@ -55,7 +55,7 @@ func (c *connection) ask(ctx context.Context, method string, request, response p
 	case c.life.Err() != nil:
 		return c.gone(err, left && what == lasting)
 	default:
-		return failureOf(c.source.options.cleaned(inner, err), exchange{left: left, answered: r.answered.Load(), said: r.said.Load(), what: what})
+		return failureOf(c.source.options.cleaned(inner, err), exchange{left: left, answered: r.answered.Load(), said: r.said.Load(), what: what, most: c.source.options.MaxMessage})
 	}
 }
 

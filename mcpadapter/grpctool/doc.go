@@ -8,8 +8,8 @@
 //	farm := ensemble.New("farm", grpctool.Source("tools.example.com:443", nil), nil)
 //	plantation := ensemble.New("plantation", grpctool.Dapr("plantation-mcp", nil), nil)
 //
-// They are then ensembles like any other and get everything that the supervisor of
-// package ensemble provides.
+// They are then ensembles like any other and get everything that package ensemble
+// provides: restarts, limits, health.
 //
 // # The service
 //

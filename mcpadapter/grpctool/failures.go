@@ -4,6 +4,7 @@ package grpctool
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -51,10 +52,10 @@ var words = map[invoker.Code]string{
 	invoker.Conflict:         "The existing state does not allow this",
 	invoker.Unauthorized:     "The server rejected this",
 	invoker.Unavailable:      "The server cannot accept the call now",
-	invoker.Timeout:          "The server's own time limit passed; the call may or may not have taken effect, so find out before you repeat it",
+	invoker.Timeout:          "The server's own time limit passed; the call may or may not have taken effect, so find out before you call it again",
 	invoker.Protocol:         "The server does not know the request",
 	invoker.ExecutionFailed:  "The tool failed",
-	invoker.OutcomeUnknown:   "The server, or the connection to it, failed. The call may or may not have taken effect: find out before you repeat it",
+	invoker.OutcomeUnknown:   "The server, or the connection to it, failed. The call may or may not have taken effect: find out before you call it again",
 }
 
 // exchange describes how far a failed request got.
@@ -63,6 +64,7 @@ type exchange struct {
 	answered bool // a response had begun to arrive
 	said     bool // the server sent the status; gRPC did not derive it from something else
 	what     effect
+	most     int // bytes of a message, as the client limits them
 }
 
 // failureOf returns the failure for an RPC that did not succeed.
@@ -74,7 +76,7 @@ func failureOf(err error, x exchange) *invoker.Failure {
 	}
 	switch {
 	case s.Code() == codes.ResourceExhausted && (x.answered || x.said && isTooLarge(s.Message())):
-		return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "An answer of the server was too large. The tool may have run; request less data.", Cause: err}
+		return x.tooLarge(err)
 	case !x.left && (code == invoker.OutcomeUnknown || code == invoker.ExecutionFailed):
 		return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: err}
 	case x.what == harmless && code == invoker.OutcomeUnknown:
@@ -90,6 +92,18 @@ func failureOf(err error, x exchange) *invoker.Failure {
 		failure.Content = canister.Texts(failure.Message)
 	}
 	return failure
+}
+
+// tooLarge returns the failure for an answer that exceeds the client's limit, or the server's.
+func (x exchange) tooLarge(err error) *invoker.Failure {
+	limit, whose := "the server's own limit", "of the server"
+	if x.answered {
+		limit, whose = fmt.Sprintf("%d bytes (MaxMessage)", x.most), "of this client"
+	}
+	if x.what == harmless {
+		return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "The list of tools is larger than " + limit + ". Request one category of tools, or raise the limit " + whose + ".", Cause: err}
+	}
+	return &invoker.Failure{Code: invoker.ResultTooLarge, Message: "The answer of the server is larger than " + limit + ". The tool may have run; request less data.", Cause: err}
 }
 
 // isTooLarge reports whether the message of RESOURCE_EXHAUSTED says that the server could not send an
@@ -113,7 +127,7 @@ func retryAfter(s *status.Status) time.Duration {
 func (c *connection) gone(err error, maybe bool) *invoker.Failure {
 	cause := cmp.Or(c.Err(), err)
 	if maybe {
-		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you repeat it.", Cause: cause}
+		return &invoker.Failure{Code: invoker.OutcomeUnknown, Message: "The connection to the server was lost while the call ran. It may or may not have taken effect: find out before you call it again.", Cause: cause}
 	}
 	return &invoker.Failure{Code: invoker.Unavailable, Message: "The server cannot be reached.", Retryable: true, Cause: cause}
 }

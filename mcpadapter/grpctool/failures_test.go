@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/grpctool"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -195,8 +198,57 @@ func TestSizes(t *testing.T) {
 		2<<10) + `"}`)}); failure.Code != invoker.InvalidArguments || calls.Load() != 0 {
 		t.Errorf("arguments beyond the limit: %v after %d calls", failure, calls.Load())
 	}
-	if failure := failed(t, inv, &invoker.Call{}); failure.Code != invoker.ResultTooLarge || calls.Load() != 1 {
+	if failure := failed(t, inv, &invoker.Call{}); failure.Code != invoker.ResultTooLarge || !strings.Contains(failure.Message, "1024 bytes (MaxMessage)") || calls.Load() != 1 {
 		t.Errorf("a result beyond the limit: %v after %d calls", failure, calls.Load())
+	}
+}
+
+// A list that is too large for the client says so, and is not taken for a call.
+func TestSizeOfTheList(t *testing.T) {
+	server := grpctool.NewServer(nil, &grpctool.ServerOptions{Tools: wordy(t, 1<<10, "a")})
+	options := plaintext()
+	options.MaxMessage = 1 << 10
+	_, err := grpctool.Source(registered(t, server), options).Open(within(t))
+	failure := invoker.AsFailure(err)
+	if failure == nil || failure.Code != invoker.ResultTooLarge || !strings.Contains(failure.Message, "The list of tools is larger than 1024 bytes (MaxMessage).") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// wordy returns tools with descriptions of a size in bytes, each in a category of its own.
+func wordy(t *testing.T, size int, names ...string) (tools []invoker.Invoker) {
+	for _, name := range names {
+		tool, err := invoker.Raw(invoker.Definition{
+			Name: name, Description: strings.Repeat("x", size), InputSchema: []byte(`{"type":"object"}`), Metadata: canister.Fields{invoker.CategoryKey: []byte(`"` + name + `"`)},
+		}, func(context.Context, *invoker.Call) (invoker.Output, error) { return invoker.Output{}, nil }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools = append(tools, tool)
+	}
+	return tools
+}
+
+// A server lists as many tools as clients receive by default, also if its own limit is lower, and has the others still.
+func TestLongLists(t *testing.T) {
+	logs, entries := observer.New(zap.WarnLevel)
+	server := grpctool.NewServer(nil, &grpctool.ServerOptions{
+		Tools: append(wordy(t, 5<<20, "a", "b", "c", "d", "d2"), echoTool(t)), MaxMessage: 8 << 20, Logger: zap.New(logs),
+	})
+	address := registered(t, server)
+	for range 2 {
+		if got, want := listed(t, address, plaintext()), []string{"a", "b", "c", "echo"}; !slices.Equal(got, want) {
+			t.Fatalf("got %q, want %q", got, want)
+		}
+	}
+	if logged := entries.All(); len(logged) != 1 || logged[0].ContextMap()["tool"] != "d" || logged[0].ContextMap()["tools"] != int64(2) {
+		t.Errorf("the log has %v", logged)
+	}
+	if got := listed(t, address, &grpctool.Options{Plaintext: true, Category: "d"}); !slices.Equal(got, []string{"d"}) {
+		t.Errorf("one category: %q", got)
+	}
+	if response, err := toolspb.NewMcpToolServiceClient(raw(t, address)).CallTool(within(t), &toolspb.ToolCallRequest{ToolName: "d", ArgumentsJson: "{}"}); err != nil || !response.Success {
+		t.Errorf("a tool that is not listed: %v, %v", response, err)
 	}
 }
 

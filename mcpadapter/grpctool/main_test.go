@@ -10,6 +10,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	parallelism.Set("6")
+	parallelism.Set("16")
 	os.Exit(m.Run())
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"maps"
 	"time"
 
 	"github.com/consort-go/consort/internal/logevent"
@@ -78,6 +79,7 @@ func (o *Options) withDefaults(server string) Options {
 	if o != nil {
 		full = *o
 	}
+	full.Metadata, full.TrustedMetadata = maps.Clone(full.Metadata), maps.Clone(full.TrustedMetadata)
 	full.Server = cmp.Or(full.Server, server)
 	if full.MaxMessage <= 0 {
 		full.MaxMessage = defaultMaxMessage

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,7 +91,9 @@ type ServerOptions struct {
 
 	// MaxMessage bounds one message from or to a client, in bytes; default 4 MiB, the
 	// default limit of gRPC clients. A larger response becomes a failure,
-	// RESULT_TOO_LARGE, or an error of MCP.
+	// RESULT_TOO_LARGE, or an error of MCP. The list of tools may have 16 MiB, the default
+	// limit of clients of this package, if that is more. Tools that do not fit are omitted
+	// from it and logged; clients can list the tools of one category.
 	MaxMessage int
 	// Rate is how many requests a client may send each second. Burst is how many it may
 	// send at once; default as many as in a second. A Rate of zero is unlimited. On an
@@ -141,6 +144,7 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	if o != nil {
 		full = *o
 	}
+	full.Trusted = slices.Clone(full.Trusted)
 	full.MaxMessage = cmp.Or(max(full.MaxMessage, 0), defaultMaxRequest)
 	full.Parallel = cmp.Or(max(full.Parallel, 0), defaultParallel)
 	full.ShutdownTimeout = cmp.Or(max(full.ShutdownTimeout, 0), defaultShutdownTimeout)

@@ -87,16 +87,16 @@ func TestNamesAndCategories(t *testing.T) {
 	categorized := ensembletest.Returns("find", "found")
 	categorized.Def.Metadata = canister.Fields{invoker.CategoryKey: json.RawMessage(`"search"`)}
 	roster := rosterOf(t,
-		ensemble.Local("one", ensembletest.Returns("same", "1"), ensembletest.Returns("first", "1"), categorized),
+		ensemble.Local("one", ensembletest.Returns("same", "1"), ensembletest.Returns("first", "1"), ensembletest.Returns("two__same", "1"), categorized),
 		ensemble.Local("two", ensembletest.Returns("same", "2"), ensembletest.Returns("own", "2")),
 	)
 	tools := []invoker.Invoker{ensembletest.Returns("own", "0")}
 	long := registered(t, grpctool.NewServer(roster, &grpctool.ServerOptions{Tools: tools}))
-	if got, want := listed(t, long, plaintext()), []string{"one__find", "one__first", "one__same", "own", "two__own", "two__same"}; !slices.Equal(got, want) {
+	if got, want := listed(t, long, plaintext()), []string{"one__find", "one__first", "one__same", "one__two__same", "own", "two__own", "two__same"}; !slices.Equal(got, want) {
 		t.Errorf("names of models: %q, want %q", got, want)
 	}
 	short := registered(t, grpctool.NewServer(roster, &grpctool.ServerOptions{Tools: tools, OwnNames: true}))
-	if got, want := listed(t, short, plaintext()), []string{"find", "first", "one__same", "own", "two__own", "two__same"}; !slices.Equal(got, want) {
+	if got, want := listed(t, short, plaintext()), []string{"find", "first", "one__same", "one__two__same", "own", "two__own", "two__same"}; !slices.Equal(got, want) {
 		t.Errorf("own names: %q, want %q", got, want)
 	}
 	for category, want := range map[string][]string{"two": {"two__own", "two__same"}, "search": {"find"}, "none": nil} {

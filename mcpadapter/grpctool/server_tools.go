@@ -8,11 +8,13 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/servedcall"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
@@ -20,6 +22,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // toolset is the tools of one catalog, converted to protobuf.
@@ -29,12 +32,14 @@ type toolset struct {
 	own     []*ensemble.Tool // of the server itself
 	tools   []*offered       // sorted by name
 	byName  map[string]*offered
+	omitted atomic.Bool // that tools do not fit into a list is logged
 }
 
 // offered is a tool under the name that clients use.
 type offered struct {
 	*ensemble.Tool
 	listed *toolspb.ToolDefinition
+	size   int // in a list, in bytes
 }
 
 // toolset returns the tools on offer. As long as nothing has changed, the catalog is
@@ -115,7 +120,7 @@ func (s *Server) seenBy(g *guard, selection *ensemble.Selection, set *toolset) *
 	}
 	some := &toolset{catalog: set.catalog, whole: set}
 	for _, t := range set.own {
-		if selection.Contains(itemOf(t, t.Ensemble())) {
+		if selection.Contains(servedcall.Item(t, t.Ensemble())) {
 			some.own = append(some.own, t)
 		}
 	}
@@ -126,8 +131,8 @@ func (s *Server) seenBy(g *guard, selection *ensemble.Selection, set *toolset) *
 }
 
 // fill assigns names to the tools: first the server's own tools, which have only
-// one name; then, with OwnNames, roster tools whose own name is unique in the roster;
-// and the rest by the names that models see.
+// one name; then, with OwnNames, roster tools whose own name no other tool of the roster
+// has, as its own or as the name that models see; and the rest by the names that models see.
 func (s *Server) fill(set *toolset, tools []*ensemble.Tool, log *zap.Logger) {
 	set.byName = make(map[string]*offered)
 	for _, t := range set.own {
@@ -136,6 +141,7 @@ func (s *Server) fill(set *toolset, tools []*ensemble.Tool, log *zap.Logger) {
 	named := make(map[string]int)
 	for _, t := range tools {
 		named[t.Definition().Name]++
+		named[t.Name()]++
 	}
 	for _, t := range tools {
 		name := t.Name()
@@ -158,6 +164,7 @@ func (set *toolset) add(t *ensemble.Tool, name, category string, log *zap.Logger
 		return
 	}
 	tool := &offered{Tool: t, listed: definitionOf(t.Definition(), name, category)}
+	tool.size = proto.Size(&toolspb.ListToolsResponse{Tools: []*toolspb.ToolDefinition{tool.listed}})
 	set.byName[name] = tool
 	set.tools = append(set.tools, tool)
 }
@@ -199,11 +206,27 @@ func (s *Server) listTools(from *caller, request *toolspb.ListToolsRequest) (res
 	}
 	g := s.guard.Load()
 	set = s.seenBy(g, g.selectionOf(ctx), set)
-	response = new(toolspb.ListToolsResponse)
+	return set.list(request.GetCategory(), max(s.options.MaxMessage, defaultMaxMessage), s.log), nil
+}
+
+// list returns the tools of a category, or all if it is empty. The response has at most most
+// bytes: tools that no longer fit are omitted. They can still be called.
+func (set *toolset) list(category string, most int, log *zap.Logger) *toolspb.ListToolsResponse {
+	response, size := new(toolspb.ListToolsResponse), 0
+	var omitted []*offered
 	for _, t := range set.tools {
-		if request.GetCategory() == "" || t.listed.Category == request.GetCategory() {
+		switch {
+		case category != "" && t.listed.Category != category:
+		case size+t.size <= most:
 			response.Tools = append(response.Tools, t.listed)
+			size += t.size
+		default:
+			omitted = append(omitted, t)
 		}
 	}
-	return response, nil
+	if len(omitted) > 0 && set.omitted.CompareAndSwap(false, true) {
+		log.Warn("tools are not listed: the list would be too large; raise MaxMessage, which is serve.max_body of a gateway", logevent.ServeToolRefused,
+			zap.String("tool", omitted[0].listed.Name), zap.String("ensemble", omitted[0].Ensemble().Name()), zap.Int("tools", len(omitted)))
+	}
+	return response
 }

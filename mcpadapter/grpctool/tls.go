@@ -9,14 +9,16 @@ import (
 	"net"
 	"os"
 	"strings"
+
+	"github.com/consort-go/consort/internal/hostnames"
 )
 
 // TLSFiles returns the TLS configuration of a client or a server from PEM files.
 //
 // authorities is a file with the authorities that the peer's certificate may come from;
 // if "", a client uses the system's roots, and a server does not ask clients for a
-// certificate. certificate and key are files for this side, "" for none. They are read
-// again for each connection, so that they can be renewed in place.
+// certificate. It is read once. certificate and key are files for this side, "" for none. They are
+// read again for each connection, so that they can be renewed in place.
 func TLSFiles(authorities, certificate, key string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if authorities != "" {
@@ -63,6 +65,5 @@ func IsLocal(target string) bool {
 	if err != nil {
 		host = target
 	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return hostnames.IsThisMachine(strings.Trim(host, "[]"))
 }

@@ -202,7 +202,7 @@ func TestOnlyTheIssuer(t *testing.T) {
 			if name == "a person" {
 				_, err = c.Login(within(t), agree(t, network))
 			}
-			if err == nil || !strings.Contains(err.Error(), "is allowed") {
+			if err == nil || !strings.Contains(err.Error(), issuer) { // which is asked, and is away
 				t.Errorf("%s, no metadata %v: %v", name, noMetadata, err)
 			}
 			if forms := s.Forms(); len(forms) > 0 || s.Count("/authorize") > 0 {

@@ -45,11 +45,6 @@ func bindingFor(s *authServer, resource *oauthex.ProtectedResourceMetadata, chal
 	return b, err
 }
 
-// isToken reports whether a challenge asks for an access token, bound to a key or not.
-func isToken(challenge oauthex.Challenge) bool {
-	return challenge.Scheme == "bearer" || challenge.Scheme == "dpop"
-}
-
 // prove adds a proof to a request to the token endpoint of a login whose tokens are, or are to
 // be, bound to a key (RFC 9449, section 5).
 func (w *wire) prove(req *http.Request, l *Login) error {

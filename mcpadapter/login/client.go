@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/mcpadapter/internal/challenge"
 	"github.com/consort-go/consort/mcpadapter/internal/dpop"
 	"github.com/consort-go/consort/mcpadapter/internal/jwtsign"
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -38,8 +40,9 @@ type Options struct {
 	// Store keeps the login; default [NewMemory].
 	Store Store
 
-	// Issuer is the only authorization server that is allowed. If empty, the server
-	// chooses it. Required with ClientSecret, which would otherwise be sent to any.
+	// Issuer is the only authorization server that is allowed, and the one of a server that
+	// names none. If empty, the server chooses it. Required with ClientSecret, which would
+	// otherwise be sent to any.
 	Issuer string
 	// ClientID and ClientSecret are those of a client that was registered beforehand; the
 	// secret is empty for a public client.
@@ -55,9 +58,11 @@ type Options struct {
 	ClientName string
 	// RedirectURL is where the authorization server sends the person after the login. It
 	// must be an http URL of this machine, such as http://127.0.0.1/callback; without a
-	// port, a free one is used. Default: a free port and a random path of 127.0.0.1.
+	// port, a free one is used. Default: http://127.0.0.1/callback, or a free port and a random
+	// path of 127.0.0.1 if the client registers itself.
 	RedirectURL string
-	// Scopes are requested. If empty, those are that the server asks for.
+	// Scopes are requested. If empty, those are that the server asks for, and with them
+	// offline_access, if the authorization server announces it.
 	Scopes []string
 	// Machine makes the client log in by itself, with ClientID and ClientSecret (client
 	// credentials, RFC 6749, section 4.4). These tokens are not stored.
@@ -105,6 +110,7 @@ type Client struct {
 
 	mu       sync.Mutex
 	held     *Login     // the newest login that this process knows; nil before the first
+	compared time.Time  // when held was last compared with the store
 	unsaved  *Login     // newer than the stored one, because storing failed
 	renewing *renewal   // nil while none runs
 	failed   error      // of the last renewal, if the authorization server was away
@@ -119,12 +125,25 @@ const (
 	renewTimeout = 75 * time.Second // includes the wait for another process
 	retryPause   = 5 * time.Second  // after the authorization server was away
 	freshFor     = 10 * time.Second // a token that is rejected so soon is not renewed again
+	compareAfter = 30 * time.Second // another process may have logged in or out meanwhile
+	comparing    = 2 * time.Second  // how long the store may take, if there is a usable token
 	maxWanted    = 4 << 10          // bytes of the scopes that a login remembers for the next one
 )
+
+// Resource returns the address of the server as [Key] has it.
+func (o *Options) Resource() string {
+	u, err := url.Parse(o.URL)
+	if err != nil {
+		return o.URL
+	}
+	u.Fragment, u.RawFragment, u.RawQuery, u.User = "", "", "", nil
+	return u.String()
+}
 
 // New returns the client of a server. It connects to nothing.
 func New(options *Options) (*Client, error) {
 	o := *options
+	o.Headers, o.Scopes = maps.Clone(o.Headers), slices.Clone(o.Scopes)
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("the URL of the server should begin with http:// or https:// and a host")
@@ -155,7 +174,7 @@ func New(options *Options) (*Client, error) {
 	c := &Client{options: o, endpoint: u.String(), log: logevent.Logger(o.Logger), secrets: redact.NewGrowing(), signer: signer}
 	u.RawQuery, u.User = "", nil
 	c.server = u
-	c.key = Key{Issuer: o.Issuer, Resource: u.String(), Identity: o.Identity}
+	c.key = Key{Issuer: o.Issuer, Resource: o.Resource(), Identity: o.Identity}
 	c.wire = newWire(u, o.HTTP, o.Issuer != "" || o.Provider != nil)
 	return c, nil
 }
@@ -217,32 +236,37 @@ func (c *Client) TokenSource(ctx context.Context) (oauth2.TokenSource, error) {
 func (c *Client) Authorize(ctx context.Context, req *http.Request, resp *http.Response) error {
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxBody))
-	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
-	if resp.StatusCode == http.StatusForbidden {
-		return c.stepUp(ctx, challenges)
-	}
 	_, sent, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	if resp.StatusCode == http.StatusForbidden {
+		return c.stepUp(ctx, Secret(sent), resp.Header)
+	}
 	_, err := c.current(ctx, Secret(sent))
 	return err
 }
 
 // stepUp handles a refusal because the token has too few scopes (MCP 2025-11-25,
 // basic/authorization § Step-Up Authorization Flow). It stores the scopes for the next
-// login. Other refusals are left to the caller, which sends the request again and reports
-// them.
-func (c *Client) stepUp(ctx context.Context, challenges []oauthex.Challenge) error {
-	lacks := slices.ContainsFunc(challenges, func(challenge oauthex.Challenge) bool {
-		return isToken(challenge) && challenge.Params["error"] == "insufficient_scope"
-	})
-	if !lacks {
+// login. Other refusals are left to the caller. A login of another process, which the sent
+// token is older than, is used at once.
+func (c *Client) stepUp(ctx context.Context, sent Secret, header http.Header) error {
+	if !challenge.LacksScope(header) {
 		return nil
 	}
+	challenges, _ := oauthex.ParseWWWAuthenticate(header.Values("WWW-Authenticate"))
 	wanted := scopesOf(challenges)
 	// A login asks for the scopes of the configuration, if there are any.
 	if c.options.actsAlone() || len(c.options.Scopes) > 0 && !contains(c.options.Scopes, wanted) {
 		return fmt.Errorf("the server wants more rights (%s): add the scopes to the configuration", serverText(strings.Join(wanted, " ")))
 	}
-	l, err := find(ctx, c.options.Store, c.key)
+	c.mu.Lock()
+	held := c.held
+	c.mu.Unlock()
+	l, err := newest(ctx, c, sent)
+	renewed := l != nil && held != nil && held.AccessToken == sent && !l.Since.After(held.Since) // with the same rights
+	if l != nil && sent != "" && l.AccessToken != sent && l.Lasts() && (!renewed || contains(l.Scopes, wanted)) {
+		_, err := c.current(ctx, sent)
+		return err
+	}
 	if err == nil && l != nil {
 		err = c.options.Store.Update(ctx, l.Key, func(now *Login) (*Login, error) {
 			if now == nil {

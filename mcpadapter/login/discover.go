@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/mcpadapter/internal/challenge"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
@@ -50,6 +51,9 @@ func (c *Client) discover(ctx context.Context) (*discovery, error) {
 		origin := *c.server
 		origin.Path, origin.RawPath = "", ""
 		issuers = []string{origin.String()}
+		if only := c.options.Issuer; only != "" && challenged && !sameIssuer(only, issuers[0]) {
+			issuers, legacy = []string{only}, false
+		}
 	} else {
 		d.audience, issuers = resource.Resource, resource.AuthorizationServers
 		if d.scopes == nil {
@@ -115,9 +119,10 @@ func (c *Client) resourceMetadata(ctx context.Context, challenges []oauthex.Chal
 	root := *c.server
 	root.Path, root.RawPath = "", ""
 	places := []string{root.String() + wellKnown + strings.TrimRight(c.server.EscapedPath(), "/"), root.String() + wellKnown}
+	named := ""
 	for _, challenge := range challenges {
 		if place := challenge.Params["resource_metadata"]; place != "" && c.wire.checkEndpoint(place) == nil {
-			places = slices.Insert(places, 0, place)
+			named, places = place, slices.Insert(places, 0, place)
 			break
 		}
 	}
@@ -125,7 +130,7 @@ func (c *Client) resourceMetadata(ctx context.Context, challenges []oauthex.Chal
 		var found oauthex.ProtectedResourceMetadata
 		err := c.wire.document(ctx, place, &found)
 		switch {
-		case refused(err):
+		case refused(err), missing(err) && place != named:
 			continue
 		case err != nil:
 			return nil, &awayError{"the metadata of the server", err}
@@ -179,7 +184,7 @@ func (c *Client) serverMetadata(ctx context.Context, issuer string, legacy bool)
 		found := new(authServer)
 		err := c.wire.document(ctx, place, found)
 		switch {
-		case refused(err):
+		case missing(err):
 			continue
 		case err != nil:
 			return nil, &awayError{fmt.Sprintf("the authorization server %s", issuer), err}
@@ -241,8 +246,8 @@ func (c *Client) checkServer(s *authServer, issuer string) error {
 
 // scopesOf returns the scopes that a challenge asks for; nil if it names none.
 func scopesOf(challenges []oauthex.Challenge) []string {
-	for _, challenge := range challenges {
-		if scopes := strings.Fields(challenge.Params["scope"]); isToken(challenge) && len(scopes) > 0 {
+	for _, c := range challenges {
+		if scopes := strings.Fields(c.Params["scope"]); challenge.IsToken(c) && len(scopes) > 0 {
 			return scopes
 		}
 	}

@@ -74,6 +74,9 @@ func (f *Files) List(context.Context) ([]*Login, error) {
 	return all, err
 }
 
+// Get returns the login of a key; nil without one.
+func (f *Files) Get(_ context.Context, key Key) (*Login, error) { return f.read(f.path(key)) }
+
 // Update implements [Store]. A file that cannot be read is replaced by a new login, and is not
 // removed otherwise.
 func (f *Files) Update(ctx context.Context, key Key, change func(*Login) (*Login, error)) error {

@@ -26,7 +26,8 @@ type Prompt struct {
 	// awaited, and must return when its ctx ends.
 	Paste func(ctx context.Context) (string, error)
 	// Enter shows the person the code to enter at an address, on any device. If it is set
-	// and the authorization server offers that (RFC 8628), Visit and Paste are not used.
+	// and the authorization server offers that (RFC 8628) to the client, Visit and Paste are
+	// not used.
 	Enter func(ctx context.Context, code Code) error
 }
 
@@ -52,9 +53,14 @@ func (c *Client) Login(ctx context.Context, prompt *Prompt) (*Login, error) {
 	}
 	scopes := d.wanted(ctx, c)
 	var l *Login
-	if prompt.Enter != nil && d.server.DeviceAuthorizationEndpoint != "" {
-		l, err = c.byDevice(ctx, d, scopes, prompt.Enter)
-	} else {
+	device, shown := prompt.Enter != nil && d.server.DeviceAuthorizationEndpoint != "", false
+	if device {
+		l, err = c.byDevice(ctx, d, scopes, func(ctx context.Context, code Code) error {
+			shown = true
+			return prompt.Enter(ctx, code)
+		})
+	}
+	if _, refused := errors.AsType[*oauthError](err); !device || refused && !shown {
 		l, err = c.byRedirect(ctx, d, scopes, prompt)
 	}
 	if err != nil {
@@ -87,8 +93,11 @@ func (c *Client) replace(ctx context.Context, l *Login) error {
 
 // byRedirect runs the authorization code flow with PKCE (RFC 6749, section 4.1; RFC 7636).
 func (c *Client) byRedirect(ctx context.Context, d *discovery, scopes []string, prompt *Prompt) (*Login, error) {
-	state := rand.Text()
-	listener, err := listen(c.options.RedirectURL, state)
+	state, redirect := rand.Text(), c.options.RedirectURL
+	if redirect == "" && c.options.clientID(d.server) != "" {
+		redirect = "http://127.0.0.1/callback"
+	}
+	listener, err := listen(redirect, state)
 	if err != nil {
 		return nil, err
 	}
@@ -126,11 +135,13 @@ type Redirect struct {
 
 // Begin begins a login for a program that receives the redirect itself, at the address
 // callback. The program must make sure that the person whose browser arrives there is the
-// one on whose behalf the login was begun. Options.RedirectURL is not used.
+// one on whose behalf the login was begun. Options.RedirectURL is not used. A client that is
+// used for nothing else leaves no connections, and need not be closed.
 func (c *Client) Begin(ctx context.Context, callback string) (*Redirect, error) {
 	if c.options.actsAlone() {
 		return nil, errNoPerson
 	}
+	defer c.wire.close() // the person may never come back
 	d, err := c.discover(ctx)
 	if err != nil {
 		return nil, err
@@ -163,6 +174,7 @@ func (r *Redirect) Finish(ctx context.Context, query url.Values) (*Login, error)
 	if !r.IsFor(query) || r.used.Swap(true) {
 		return nil, errors.New("this redirect does not belong to the login, or was used before")
 	}
+	defer r.client.wire.close()
 	l, err := r.redeem(ctx, answer{query})
 	if err != nil {
 		return nil, err

@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/redact"
 	"github.com/consort-go/consort/mcpadapter/internal/dpop"
 	"github.com/consort-go/consort/mcpadapter/internal/netguard"
@@ -32,8 +31,13 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("it answered with status %d %s", e.status, http.StatusText(e.status))
 }
 
-// refused reports whether the server answered that there is no such document, and not
-// that it has a problem of its own.
+var errNotJSON = errors.New("its answer is not the expected JSON")
+
+// missing reports whether the server has no document at a well-known place, and not a problem of
+// its own. Many web applications answer such a place with their page.
+func missing(err error) bool { return refused(err) || errors.Is(err, errNotJSON) }
+
+// refused reports whether the server answered that there is no such document.
 func refused(err error) bool {
 	answer, ok := errors.AsType[*statusError](err)
 	return ok && answer.status >= 400 && answer.status < 500 && answer.status != http.StatusRequestTimeout && answer.status != http.StatusTooManyRequests
@@ -51,7 +55,7 @@ type wire struct {
 // are refused unless trusted is set: a server must not make this machine send requests
 // inside its own network (MCP, security best practices § SSRF).
 func newWire(server *url.URL, own *http.Client, trusted bool) *wire {
-	w := &wire{transport: http.DefaultTransport, local: isLoopback(server.Hostname())}
+	w := &wire{transport: http.DefaultTransport, local: hostnames.IsThisMachine(server.Hostname())}
 	if own != nil {
 		if own.Transport != nil {
 			w.transport = own.Transport
@@ -76,19 +80,13 @@ func proxied(t *http.Transport, server *url.URL) bool {
 	return err == nil && proxy != nil
 }
 
-// isLoopback reports whether a host name means this machine.
-func isLoopback(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && a.IsLoopback()
-}
-
 // checkEndpoint returns an error if requests must not be sent to an address.
 func (w *wire) checkEndpoint(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, u.Host == "":
 		return errors.New("is not a URL")
-	case u.Scheme == "https", u.Scheme == "http" && w.local && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && w.local && hostnames.IsThisMachine(u.Hostname()):
 		return nil
 	}
 	return fmt.Errorf("does not begin with https:// (%s)", redact.URI(address))
@@ -135,7 +133,7 @@ func (w *wire) direct() *http.Client {
 
 // close closes idle connections.
 func (w *wire) close() {
-	if t, ok := w.transport.(*http.Transport); ok && w.transport != http.DefaultTransport {
+	if t, ok := w.transport.(interface{ CloseIdleConnections() }); ok && w.transport != http.DefaultTransport {
 		t.CloseIdleConnections()
 	}
 }
@@ -148,7 +146,7 @@ func decode(body io.Reader, to any) error {
 	case len(raw) > maxBody:
 		return fmt.Errorf("its answer has more than %d bytes", maxBody)
 	case json.Unmarshal(raw, to) != nil:
-		return errors.New("its answer is not the expected JSON")
+		return errNotJSON
 	}
 	return nil
 }

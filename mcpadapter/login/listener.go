@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/consort-go/consort/internal/hostnames"
 )
 
 // listener waits for the redirect of one login (RFC 8252, section 7.3).
@@ -36,7 +38,7 @@ func checkRedirectURL(address string) error {
 		return nil
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || !isLoopback(u.Hostname()) || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" || !hostnames.IsThisMachine(u.Hostname()) || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return errors.New("the redirect URL should be an http URL of this machine, such as http://127.0.0.1/callback")
 	}
 	return nil

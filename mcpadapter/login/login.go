@@ -89,6 +89,12 @@ func (l *Login) usable() bool {
 	return l.AccessToken != "" && (l.Expiry.IsZero() || time.Now().Before(l.Expiry.Add(-early)))
 }
 
+// usableBut reports whether there is a login whose access token is usable and is not the
+// rejected one.
+func (l *Login) usableBut(rejected Secret) bool {
+	return l != nil && l.usable() && l.AccessToken != rejected
+}
+
 // with returns a copy of the login with the tokens of a response.
 func (l *Login) with(r *tokenresponse.Tokens) *Login {
 	fresh := *l

@@ -3,16 +3,22 @@
 package login_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/authserver"
+	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/mcpadapter/login"
 )
 
@@ -142,6 +148,78 @@ func TestLegacyServer(t *testing.T) {
 	}
 }
 
+// TestIssuerOfTheConfiguration: if the server does not name its authorization server, that of the
+// configuration is used, which must have metadata.
+func TestIssuerOfTheConfiguration(t *testing.T) {
+	for name, test := range map[string]struct {
+		behaviour authserver.Behaviour
+		fails     string
+	}{
+		"metadata":    {},
+		"no metadata": {authserver.Behaviour{NoMetadata: true}, "no metadata"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, network := world(test.behaviour)
+			network["mcp.example"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/mcp" {
+					http.NotFound(w, r)
+					return
+				}
+				w.WriteHeader(http.StatusUnauthorized)
+			})
+			c := newClient(t, network, login.Options{Issuer: issuer})
+			_, err := c.Login(within(t), agree(t, network))
+			if (err == nil) != (test.fails == "") || err != nil && !strings.Contains(err.Error(), test.fails) {
+				t.Fatalf("the login: %v", err)
+			}
+			if test.fails == "" {
+				accepted(t, s, c)
+			}
+		})
+	}
+}
+
+// TestPageInsteadOfMetadata: web applications answer every path with their page. It counts as no
+// metadata at the well-known places, but not where the server says that its metadata is.
+func TestPageInsteadOfMetadata(t *testing.T) {
+	page := func(w http.ResponseWriter) { _, _ = w.Write([]byte("<!doctype html><title>Notes</title>")) }
+	for name, test := range map[string]struct {
+		challenge string
+		place     string // of the metadata of the server
+		works     bool
+	}{
+		"without a challenge": {"", "/.well-known/oauth-protected-resource", true},
+		"named":               {`Bearer resource_metadata="https://mcp.example/metadata"`, "/metadata", true},
+		"named, and a page":   {`Bearer resource_metadata="https://mcp.example/metadata"`, "/.well-known/oauth-protected-resource", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, network := world(authserver.Behaviour{OpenIDOnly: true})
+			network["mcp.example"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch r.URL.Path {
+				case "/mcp":
+					w.Header().Set("WWW-Authenticate", test.challenge)
+					w.WriteHeader(http.StatusUnauthorized)
+				case test.place:
+					fmt.Fprintf(w, `{"resource":%q,"authorization_servers":[%q]}`, resource, issuer)
+				default:
+					page(w)
+				}
+			})
+			network["auth.example"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/.well-known/oauth-authorization-server" {
+					page(w)
+					return
+				}
+				s.ServeHTTP(w, r)
+			})
+			_, err := newClient(t, network, login.Options{}).Login(within(t), agree(t, network))
+			if (err == nil) != test.works {
+				t.Errorf("the login: %v", err)
+			}
+		})
+	}
+}
+
 func TestServerWithoutLogin(t *testing.T) {
 	network := authserver.Network{"open.example": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/mcp" {
@@ -154,6 +232,104 @@ func TestServerWithoutLogin(t *testing.T) {
 			t.Errorf("with the issuer %q, the error is %v", only, err)
 		}
 	}
+}
+
+// countingConn is a connection that counts as open until it is closed.
+type countingConn struct {
+	net.Conn
+	close func()
+}
+
+func (c *countingConn) Close() error {
+	c.close()
+	return c.Conn.Close()
+}
+
+// TestRedirectLeavesNoConnections: a client that only begins and finishes logins has no open
+// connections between these, and need not be closed.
+func TestRedirectLeavesNoConnections(t *testing.T) {
+	_, address := authserver.Start(t, authserver.Behaviour{}, http.NotFoundHandler())
+	var open sync.WaitGroup
+	c, err := login.New(&login.Options{URL: address, HTTP: &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			open.Add(1)
+			return &countingConn{conn, sync.OnceFunc(open.Done)}, nil
+		},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := func(after string) {
+		t.Helper()
+		none := make(chan struct{})
+		go func() {
+			open.Wait()
+			close(none)
+		}()
+		mcptest.Await(t, "the end of the connections after "+after, none)
+	}
+	r, err := c.Begin(within(t), "http://127.0.0.1/callback")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed("the begin")
+	if _, err := r.Finish(within(t), authserver.Redirect(t, http.DefaultTransport, r.URL).Query()); err != nil {
+		t.Fatal(err)
+	}
+	closed("the end")
+}
+
+// TestDeviceFlowRefused: a client that may not use the device flow logs in by a redirect. A person
+// who has seen a code and refuses is not asked again.
+func TestDeviceFlowRefused(t *testing.T) {
+	refuse := func(w http.ResponseWriter, code string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":%q}`, code)
+	}
+	for name, test := range map[string]struct{ path, body, code string }{
+		"registration": {"/register", "device_code", "invalid_client_metadata"},
+		"code":         {"/device", "", "unauthorized_client"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, network := world(authserver.Behaviour{Device: true})
+			network["auth.example"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				if r.URL.Path == test.path && strings.Contains(string(body), test.body) {
+					refuse(w, test.code)
+					return
+				}
+				s.ServeHTTP(w, r)
+			})
+			prompt := agree(t, network)
+			prompt.Enter = func(context.Context, login.Code) error { return nil }
+			if _, err := newClient(t, network, login.Options{}).Login(within(t), prompt); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s, network := world(authserver.Behaviour{Device: true})
+		network["auth.example"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/token" {
+				refuse(w, "access_denied")
+				return
+			}
+			s.ServeHTTP(w, r)
+		})
+		_, err := newClient(t, network, login.Options{}).Login(t.Context(), &login.Prompt{
+			Enter: func(context.Context, login.Code) error { return nil },
+			Visit: func(context.Context, string) error { t.Error("the person is asked again"); return nil },
+		})
+		if err == nil || !strings.Contains(err.Error(), "access_denied") {
+			t.Errorf("the person refuses: %v", err)
+		}
+	})
 }
 
 // TestResourceOfMetadata: tokens are only requested for the server itself or a parent of

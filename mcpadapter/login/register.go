@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
@@ -34,12 +35,12 @@ func (c *Client) identify(ctx context.Context, d *discovery, scopes []string, gr
 		DPoPKey:            d.key,
 		onlyType:           d.onlyType,
 	}
+	l.ClientID = c.options.clientID(s)
 	switch {
 	case c.options.ClientID != "":
-		l.ClientID, l.AuthMethod = c.options.ClientID, c.authMethod(s)
+		l.AuthMethod = c.authMethod(s)
 		return l, nil
-	case c.options.ClientMetadata != "" && s.ClientIDMetadataDocumentSupported:
-		l.ClientID = c.options.ClientMetadata
+	case l.ClientID != "":
 		return l, nil
 	case s.RegistrationEndpoint == "":
 		return nil, fmt.Errorf("the authorization server %s does not let clients register themselves: register one there, and put its ID in the configuration", s.Issuer)
@@ -56,6 +57,14 @@ func (c *Client) identify(ctx context.Context, d *discovery, scopes []string, gr
 		metadata.RedirectURIs, metadata.ResponseTypes = []string{redirect}, []string{"code"}
 	}
 	return l, c.wire.register(ctx, s, l, metadata)
+}
+
+// clientID returns the ID of the client to an authorization server; empty if it registers itself.
+func (o *Options) clientID(s *authServer) string {
+	if o.ClientID == "" && s.ClientIDMetadataDocumentSupported {
+		return o.ClientMetadata
+	}
+	return o.ClientID
 }
 
 // register registers the client, and writes its identity to a login.
@@ -105,7 +114,7 @@ func registrationError(err error, answer *http.Response) error {
 // applicationType returns the kind of client that receives redirects at an address (OpenID
 // Connect Dynamic Client Registration 1.0, section 2).
 func applicationType(redirect string) string {
-	if u, err := url.Parse(redirect); redirect != "" && err == nil && !isLoopback(u.Hostname()) {
+	if u, err := url.Parse(redirect); redirect != "" && err == nil && !hostnames.IsThisMachine(u.Hostname()) {
 		return "web"
 	}
 	return "native"
@@ -147,19 +156,19 @@ func registeredMethod(s *authServer) string {
 
 // wanted returns the scopes of a login: those of the configuration, or else those that
 // the server asks for and that the former login at the same authorization server had, since
-// another one may not know them (RFC 6749, section 3.3), and the one that makes OpenID
+// another one may not know them (RFC 6749, section 3.3), and to these the one that makes OpenID
 // providers issue refresh tokens (SEP-2207).
 func (d *discovery) wanted(ctx context.Context, c *Client) []string {
-	scopes := c.options.Scopes
-	if len(scopes) == 0 {
-		scopes = d.scopes
-		// A former login that cannot be read is replaced.
-		if former, _ := find(ctx, c.options.Store, Key{d.server.Issuer, c.key.Resource, c.key.Identity}); former != nil {
-			scopes = union(scopes, union(former.Scopes, former.Wanted))
-		}
+	if len(c.options.Scopes) > 0 {
+		return c.options.Scopes
+	}
+	scopes := d.scopes
+	// A former login that cannot be read is replaced.
+	if former, _ := find(ctx, c.options.Store, Key{d.server.Issuer, c.key.Resource, c.key.Identity}); former != nil {
+		scopes = union(scopes, union(former.Scopes, former.Wanted))
 	}
 	const offline = "offline_access"
-	if slices.Contains(d.server.ScopesSupported, offline) && !slices.Contains(scopes, offline) {
+	if len(scopes) > 0 && slices.Contains(d.server.ScopesSupported, offline) && !slices.Contains(scopes, offline) {
 		scopes = append(slices.Clone(scopes), offline)
 	}
 	return scopes

@@ -5,8 +5,10 @@ package login_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -89,6 +91,60 @@ func TestRegisteredMethod(t *testing.T) {
 			form := s.Forms()[0]
 			if basic != (want == "client_secret_basic") || (form.Get("client_secret") == "s3cret") != (want == "client_secret_post") {
 				t.Errorf("%q: a token was requested with %v, Authorization %v", method, form, basic)
+			}
+		})
+	}
+}
+
+// TestDefaultRedirect: a client that does not register itself has the redirect address that people
+// register for it, with any port (RFC 8252, section 7.3).
+func TestDefaultRedirect(t *testing.T) {
+	for name, test := range map[string]struct {
+		behaviour authserver.Behaviour
+		options   login.Options
+		constant  bool
+	}{
+		"registered beforehand":       {options: login.Options{ClientID: "known"}, constant: true},
+		"metadata document":           {behaviour: authserver.Behaviour{Documents: true}, options: login.Options{ClientMetadata: "https://app.example/c.json"}, constant: true},
+		"metadata document, not read": {options: login.Options{ClientMetadata: "https://app.example/c.json"}},
+		"registers itself":            {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, network := world(test.behaviour)
+			errSeen, redirect := errors.New("seen"), ""
+			_, err := newClient(t, network, test.options).Login(within(t), &login.Prompt{Visit: func(_ context.Context, address string) error {
+				u, err := url.Parse(address)
+				redirect = u.Query().Get("redirect_uri")
+				return errors.Join(errSeen, err)
+			}})
+			u, _ := url.Parse(redirect)
+			if !errors.Is(err, errSeen) || u.Hostname() != "127.0.0.1" || u.Port() == "" || (u.Path == "/callback") != test.constant {
+				t.Errorf("the redirect address is %q, %v", redirect, err)
+			}
+		})
+	}
+}
+
+// TestOfflineAccess: the scope of OpenID providers for refresh tokens is added to those that the
+// server asks for. It is not requested alone, nor beside the scopes of the configuration.
+func TestOfflineAccess(t *testing.T) {
+	for name, test := range map[string]struct {
+		demanded   string
+		configured []string
+		want       string
+	}{
+		"asked for":  {"read", nil, "read offline_access"},
+		"none":       {"", nil, ""},
+		"configured": {"read", []string{"notes"}, "notes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, network := world(authserver.Behaviour{Demanded: test.demanded, Scopes: []string{"openid", "offline_access"}})
+			r, err := newClient(t, network, login.Options{Scopes: test.configured}).Begin(within(t), "http://127.0.0.1/callback")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(r.Scopes, " "); got != test.want || strings.Contains(r.URL, "scope=") != (test.want != "") {
+				t.Errorf("the scopes are %q, want %q; the address is %s", got, test.want, r.URL)
 			}
 		})
 	}

@@ -22,11 +22,13 @@ type renewal struct {
 	err   error
 }
 
-// current returns a login with a valid access token other than rejected. The work does
-// not end with ctx, so that a refresh token that was used is replaced by its successor.
+// current returns a login with a valid access token other than rejected. It compares the
+// token of this process with the store from time to time. The work does not end with ctx,
+// so that a refresh token that was used is replaced by its successor.
 func (c *Client) current(ctx context.Context, rejected Secret) (*Login, error) {
 	c.mu.Lock()
-	if l := c.held; l != nil && l.usable() && l.AccessToken != rejected {
+	settled := c.closed || c.options.actsAlone() || time.Since(c.compared) < compareAfter
+	if l := c.held; settled && l.usableBut(rejected) {
 		c.mu.Unlock()
 		return l, nil
 	}
@@ -71,21 +73,56 @@ func (c *Client) renew(r *renewal, rejected Secret) {
 		c.held = nil
 	}
 	r.login, r.err = l, err
-	c.renewing = nil
+	c.renewing, c.compared = nil, time.Now()
 }
 
-// fromStore returns the stored login, renewed if necessary.
-func (c *Client) fromStore(ctx context.Context, rejected Secret) (*Login, error) {
-	l, err := find(ctx, c.options.Store, c.key)
-	if err != nil && !isDamaged(err) {
-		return nil, fmt.Errorf("reading the stored login: %w", err)
+// newest returns the newest login of a client: the stored one, or one that could not be stored; nil
+// without one. If the store cannot be read, it is the one of this process, if its token
+// is usable and is not rejected.
+func newest(ctx context.Context, c *Client, rejected Secret) (*Login, error) {
+	c.mu.Lock()
+	held := c.held
+	c.mu.Unlock()
+	able := held.usableBut(rejected)
+	if able {
+		reading, cancel := context.WithTimeout(ctx, comparing)
+		defer cancel()
+		ctx = reading
+	}
+	var l *Login
+	var err error
+	if able {
+		if l, err = stillStored(ctx, c.options.Store, held.Key); err != nil {
+			return held, nil
+		}
+	}
+	if l == nil && err == nil { // removed, or replaced by one of another authorization server
+		l, err = find(ctx, c.options.Store, c.key)
+	}
+	switch {
+	case err == nil, isDamaged(err): // without a login, it was removed or is the damaged one
+	case able:
+		return held, nil
+	default:
+		return nil, err // a login that could not be stored is still the newest
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.unsaved != nil && (l == nil || c.unsaved.Key != l.Key || !l.Obtained.Before(c.unsaved.Obtained)) {
 		c.unsaved = nil // replaced or removed in the meantime
 	} else if c.unsaved != nil {
 		l = c.unsaved
 	}
+	return l, err
+}
+
+// fromStore returns the stored login, renewed if necessary.
+func (c *Client) fromStore(ctx context.Context, rejected Secret) (*Login, error) {
+	l, err := newest(ctx, c, rejected)
+	if err != nil && !isDamaged(err) {
+		return nil, fmt.Errorf("reading the stored login: %w", err)
+	}
+	c.mu.Lock()
 	failed, retry := c.failed, c.retry
 	c.mu.Unlock()
 	switch {
@@ -95,7 +132,7 @@ func (c *Client) fromStore(ctx context.Context, rejected Secret) (*Login, error)
 		return nil, c.needed("you have not logged in yet")
 	case c.options.ClientID != "" && l.ClientID != c.options.ClientID:
 		return nil, c.needed("the last login was with another client ID")
-	case l.usable() && l.AccessToken != rejected:
+	case l.usableBut(rejected):
 		return l, nil
 	case l.Ended != "":
 		return nil, c.needed("the authorization server ended the login: " + l.Ended)
@@ -158,8 +195,11 @@ func (c *Client) refreshStored(ctx context.Context, l *Login, rejected Secret) (
 		return fresh, nil
 	})
 	c.mu.Lock()
-	c.unsaved, c.failed = nil, nil
-	if storeErr != nil && result != nil { // it is used, and stored with the next one
+	c.failed = nil
+	switch {
+	case storeErr == nil:
+		c.unsaved = nil
+	case result != nil: // it is used, and stored with the next one
 		c.unsaved = result
 		c.log.Error("a renewed login could not be stored", logevent.LoginUnsaved, zap.String("server", c.key.Resource), zap.Error(storeErr))
 	}

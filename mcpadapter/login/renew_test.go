@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/authserver"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter"
 	"github.com/consort-go/consort/mcpadapter/login"
 )
 
@@ -212,6 +213,31 @@ func TestRejectedToken(t *testing.T) {
 	})
 }
 
+// TestServerRejectsEveryToken: if the server rejects a renewed token too, a login is needed, and
+// the token is not renewed again.
+func TestServerRejectsEveryToken(t *testing.T) {
+	s, address := authserver.Start(t, authserver.Behaviour{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	store := login.NewMemory()
+	c := newClient(t, http.DefaultTransport, login.Options{URL: address, Store: store})
+	old := *loggedIn(t, c, http.DefaultTransport)
+	old.Obtained = time.Now().Add(-time.Minute)
+	put(t, store, &old)
+	c = newClient(t, http.DefaultTransport, login.Options{URL: address, Store: store})
+	_, err := mcpadapter.HTTP(address, &mcpadapter.HTTPOptions{
+		ClientOptions: mcpadapter.ClientOptions{Protocol: "2025-11-25"}, // one request
+		Token:         c.Token, OAuth: c,
+	}).Open(within(t))
+	if !errors.Is(err, ensemble.ErrNeedsLogin) || !strings.Contains(err.Error(), "the server rejects a new token") {
+		t.Errorf("Open: %v", err)
+	}
+	if n := s.Count("/token refresh_token"); n != 1 {
+		t.Errorf("the token was renewed %d times", n)
+	}
+}
+
 // rejected tells c that the server rejected a token.
 func rejected(t testing.TB, c *login.Client, token string) error {
 	request, _ := http.NewRequest(http.MethodPost, resource, nil)
@@ -370,7 +396,7 @@ func (f *fullStore) Update(ctx context.Context, key login.Key, change func(*logi
 }
 
 // TestTokenThatCannotBeStored: a rotated refresh token is not lost while this process
-// lives.
+// lives, also while the authorization server is away.
 func TestTokenThatCannotBeStored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, network := world(authserver.Behaviour{})
@@ -382,6 +408,14 @@ func TestTokenThatCannotBeStored(t *testing.T) {
 			time.Sleep(time.Hour)
 			accepted(t, s, c)
 		}
+		s.Fail(func(*http.Request) int { return 503 })
+		time.Sleep(time.Hour)
+		if _, err := c.Token(t.Context()); err == nil || errors.Is(err, ensemble.ErrNeedsLogin) {
+			t.Errorf("without the authorization server: %v", err)
+		}
+		s.Fail(nil)
+		time.Sleep(time.Minute)
+		accepted(t, s, c)
 		store.full = false
 		time.Sleep(time.Hour)
 		accepted(t, s, c)

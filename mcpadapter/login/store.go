@@ -12,7 +12,8 @@ import (
 )
 
 // Store keeps logins. Its methods may be called concurrently. [NewFiles] and [NewMemory]
-// return one.
+// return one. If a store has a method Get(ctx, key) that returns one login, nil without one,
+// each running client calls it instead of List every half a minute.
 type Store interface {
 	// List returns all logins, in any order. If some cannot be read, it returns the
 	// others and an error.
@@ -87,6 +88,17 @@ func (m *Memory) Update(ctx context.Context, key Key, change func(*Login) (*Logi
 // isDamaged reports whether an error of a store says that a login cannot be decrypted.
 func isDamaged(err error) bool {
 	return errors.Is(err, loginkey.ErrSealed) || errors.Is(err, loginkey.ErrForeign)
+}
+
+// stillStored returns the stored login of a key, without a look at others; nil without one, or if the
+// store can only list all of them.
+func stillStored(ctx context.Context, store Store, key Key) (*Login, error) {
+	if one, ok := store.(interface {
+		Get(ctx context.Context, key Key) (*Login, error)
+	}); ok {
+		return one.Get(ctx, key)
+	}
+	return nil, nil
 }
 
 // find returns the newest login for a resource and an identity, with any issuer if issuer

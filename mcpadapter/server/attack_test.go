@@ -420,6 +420,25 @@ func TestChallenges(t *testing.T) {
 	}
 }
 
+// Metadata without an authorization server, which MCP forbids, is neither announced nor served.
+func TestMetadataWithoutAuthorizationServer(t *testing.T) {
+	v := newVictim(t, func(o *server.Options) {
+		o.ResourceMetadata = &server.ResourceMetadata{Resource: "https://tools.example/mcp"}
+	})
+	_, header, _ := v.post(t, calling(`{}`), func(r *http.Request) { r.Header.Del("Authorization") })
+	if got := header.Get("WWW-Authenticate"); got != "Bearer" {
+		t.Errorf("the challenge is %s", got)
+	}
+	response, err := http.Get(v.URL + "/.well-known/oauth-protected-resource/mcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode == http.StatusOK {
+		t.Error("the document is served")
+	}
+}
+
 // open begins a session of protocol 2025-11-25 and returns its name.
 func (v *victim) open(t *testing.T, token string) string {
 	t.Helper()

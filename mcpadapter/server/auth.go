@@ -16,6 +16,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
@@ -57,13 +58,17 @@ func (e *ScopeError) Unwrap() error { return invoker.Failf(invoker.Denied, "The 
 type ResourceMetadata struct {
 	// Resource is the URL of this server, such as https://tools.example.com/mcp.
 	Resource string
-	// AuthorizationServers are the issuers' URLs.
+	// AuthorizationServers are the issuers' URLs. Without any there is nothing to serve: MCP
+	// requires at least one in the document.
 	AuthorizationServers []string
 	// Scopes are the scopes that requests need; may be nil.
 	Scopes []string
 	// Name and Documentation, a URL, are for human readers; both may be empty.
 	Name, Documentation string
 }
+
+// isServed reports whether the document is served. m may be nil.
+func (m *ResourceMetadata) isServed() bool { return m != nil && len(m.AuthorizationServers) > 0 }
 
 const wellKnown = "/.well-known/oauth-protected-resource"
 
@@ -178,7 +183,7 @@ func (a *authentication) refuse(w http.ResponseWriter, r *http.Request, err erro
 		status, text = http.StatusServiceUnavailable, "the token cannot be checked now"
 		w.Header().Set("Retry-After", secondsText(away.RetryAfter))
 	}
-	logevent.Log(r.Context(), a.refusals, zapcore.InfoLevel, "a request is refused: its credentials are not valid", logevent.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+	logevent.Log(r.Context(), a.refusals, zapcore.InfoLevel, "a request is refused: its credentials are not valid", logevent.ServeRequestRefused, zap.Int("status", status), zap.String("from", hostnames.WithoutPort(r.RemoteAddr)), zap.Error(err))
 	if status != http.StatusServiceUnavailable && !isCertificate { // a token would not help
 		w.Header().Set("WWW-Authenticate", a.challenge(problem, scopes))
 	}
@@ -189,7 +194,7 @@ func (a *authentication) refuse(w http.ResponseWriter, r *http.Request, err erro
 // basic/authorization § Protected Resource Metadata Discovery Requirements).
 func (a *authentication) challenge(problem string, scopes []string) string {
 	var parameters []string
-	if a.metadata != nil {
+	if a.metadata.isServed() {
 		parameters = append(parameters, fmt.Sprintf("resource_metadata=%q", a.metadata.url()))
 	}
 	if problem != "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/bodymemory"
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/mcpadapter/server/internal/arrival"
@@ -52,7 +53,7 @@ func (h *handler) readMessage(w http.ResponseWriter, r *http.Request, from *call
 	}
 	e, err = envelope.Read(text)
 	if err != nil {
-		logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused: its message is not valid", logevent.ServeRequestRefused, zap.String("from", hostOf(r.RemoteAddr)), zap.Error(err))
+		logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is refused: its message is not valid", logevent.ServeRequestRefused, zap.String("from", hostnames.WithoutPort(r.RemoteAddr)), zap.Error(err))
 		writeRefusal(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, "the message is refused: "+err.Error())
 		return e, false
 	}
@@ -128,7 +129,7 @@ func (h *handler) refuseBody(w http.ResponseWriter, r *http.Request, err error) 
 		http.Error(w, "the request has more than "+strconv.FormatInt(large.Limit, 10)+" bytes", http.StatusRequestEntityTooLarge)
 	case h.refusedAtEnd(w, r):
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request did not arrive in time", logevent.ServeRequestRefused, zap.Int("status", http.StatusRequestTimeout), zap.String("from", hostOf(r.RemoteAddr)))
+		logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request did not arrive in time", logevent.ServeRequestRefused, zap.Int("status", http.StatusRequestTimeout), zap.String("from", hostnames.WithoutPort(r.RemoteAddr)))
 		http.Error(w, "the request did not arrive in "+listening.RequestTimeout.String(), http.StatusRequestTimeout)
 	default:
 		http.Error(w, "the request did not arrive", http.StatusBadRequest)

@@ -46,7 +46,7 @@ func TestHalfSentBodies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, dial, end := overPipesWith(t, &server.Options{
 					Tokens: []server.BearerToken{{Token: ada}}, Hosts: []string{"localhost"},
-					ResourceMetadata: &server.ResourceMetadata{Resource: "https://tools.example/mcp"},
+					ResourceMetadata: &server.ResourceMetadata{Resource: "https://tools.example/mcp", AuthorizationServers: []string{"https://login.example"}},
 				})
 				defer end()
 				began, conn := time.Now(), dial()

@@ -3,17 +3,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base32"
-	"errors"
 	"time"
 
 	"github.com/consort-go/consort/canister"
-	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
-	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/servedcall"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
@@ -23,7 +19,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 )
 
 // served is one tool call of a client, from its request to its response. It may take
@@ -43,7 +38,7 @@ func (s *Server) callTool(ctx context.Context, span *telemetry.Request, req *mcp
 	waiting, err := s.parked.resumed(req.Params.RequestState, which("tools/call", req.Params.Name, req.Params.Arguments), from)
 	if waiting != nil {
 		span.Tool(req.Params.Name)
-		return waiting.resume(ctx, req.Session, req.Params.InputResponses)
+		return waiting.resume(ctx, req.Session, req.Params.GetProgressToken(), req.Params.InputResponses)
 	}
 	c := &served{
 		server: s, ctx: ctx, modern: speaksModern(req.ProtocolVersion()),
@@ -92,25 +87,18 @@ func (c *served) refused(failure *invoker.Failure, err error) error {
 	return err
 }
 
-// admitted returns the reason why a call may not run; nil if it may. Invokers also
-// refuse calls without a trusted value that they need, but not every invoker checks
-// them.
+// admitted returns the reason why a call may not run; nil if it may.
 func (c *served) admitted() *invoker.Failure {
 	if c.server.closing.Load() {
 		return invoker.Failf(invoker.Unavailable, "The server is shutting down.")
 	}
-	for _, need := range c.tool.def.Needs {
-		if _, ok := invoker.TrustedValue(c.ctx, need); !ok {
-			return invoker.Failf(invoker.Unauthorized, "The tool acts on behalf of a user, and the server does not know the user of this call.")
-		}
-	}
-	return nil
+	return servedcall.Unentitled(c.ctx, c.tool.def)
 }
 
 // run runs the call and answers it.
 func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error) {
 	c.reports = newReports(c.ctx, req)
-	c.call.Progress, c.call.Log = c.reports.progress(), c.reports.log
+	c.call.Progress, c.call.Log = c.reports.listener(), c.reports.log
 	caps := req.ClientCapabilities()
 	switch {
 	case !canBeAsked(caps) || !c.modern && !from.asks:
@@ -119,7 +107,8 @@ func (c *served) run(req *mcp.CallToolRequest, from *caller) (mcp.Result, error)
 		if err != nil {
 			return c.answer(invoker.Output{}, invoker.UnavailableFor(time.Second, "The calls of this client that may ask it take too much memory at once.")), nil
 		}
-		r.goOn = c.reports.goOn
+		r.pause, r.goOn = c.reports.pause, c.reports.goOn
+		c.call.Progress = c.reports.progress // a later request may have a token
 		return r.begin(c.ctx, func(ctx context.Context) (mcp.Result, error) {
 			return c.finish(offer(ctx, &c.call, r.ask, nil, caps))
 		})
@@ -153,26 +142,13 @@ func (c *served) result(output invoker.Output, failure *invoker.Failure) (mcp.Re
 
 // invoke calls the tool.
 func (c *served) invoke(ctx context.Context) (invoker.Output, *invoker.Failure) {
-	call := &ToolCall{Tool: c.tool.Tool, Item: itemOf(c.tool.Tool, c.server.own), Call: &c.call, Record: &c.record}
+	call := &ToolCall{Tool: c.tool.Tool, Item: servedcall.Item(c.tool.Tool, c.server.own), Call: &c.call, Record: &c.record}
 	invoke := c.server.auth.Load().invoke
 	if c.tool.offer != nil { // the tools of the server that search
 		invoke = makeCall
 	}
 	output, err := invoke(ctx, call)
-	failure := invoker.AsFailure(err)
-	if failure != nil && context.Cause(ctx) == errServerClosed && errors.Is(err, context.Canceled) {
-		failure = invoker.Failf(invoker.Canceled, "The server ended during the call. It may or may not have taken effect.")
-	}
-	return output, failure
-}
-
-// itemOf returns how selections see a tool. Own is the ensemble of Options.Tools.
-func itemOf(t *ensemble.Tool, own *ensemble.Ensemble) ensemble.Item {
-	def := t.Definition()
-	if t.Ensemble() == own {
-		return ensemble.Item{Kind: ensemble.ToolItem, Name: def.Name, Hints: def.Hints}
-	}
-	return ensemble.Item{Kind: ensemble.ToolItem, Ensemble: t.Ensemble().Name(), Name: def.Name, Hints: t.TrustedHints()}
+	return output, servedcall.FailureOf(ctx, err, errServerClosed)
 }
 
 // answer builds the response of the call and records its outcome.
@@ -184,47 +160,13 @@ func (c *served) answer(output invoker.Output, failure *invoker.Failure) *rawRes
 
 // note keeps the audit record of the call, and logs what the client is not told.
 func (c *served) note(content []canister.Content, failure *invoker.Failure) {
-	var err error
-	if failure != nil {
-		err = failure
-	}
-	c.record.Ended(content, err)
-	c.server.options.Audit.Keep(c.ctx, c.record)
-	if failure == nil {
-		return
-	}
-	fields := []zap.Field{
-		zap.String("tool", c.tool.name), zap.String("code", string(failure.Code)), zap.String("invocation", c.call.ID),
-		zap.String("client", c.record.Client),
-	}
-	if c.record.ClientName != "" {
-		fields = append(fields, zap.String("client_name", c.record.ClientName))
-	}
-	var forged *invoker.Forged
-	switch {
-	case errors.As(failure, &forged):
-		logevent.Log(c.ctx, c.server.log, zapcore.WarnLevel, "a client sent trusted values as arguments", logevent.ServeCallForged, append(fields, zap.Strings("forged", forged.Names))...)
-	case failure.Cause != nil:
-		logevent.Log(c.ctx, c.server.log, zapcore.WarnLevel, "a call failed", logevent.ServeCallFailed, append(fields, zap.NamedError("cause", failure.Cause))...)
-	default:
-		logevent.Log(c.ctx, c.server.log, zapcore.DebugLevel, "a call failed", logevent.ServeCallFailed, fields...)
-	}
+	account := servedcall.Account{Audit: c.server.options.Audit, Log: c.server.log}
+	account.Keep(c.ctx, &c.record, c.tool.name, content, failure, zap.String("client", c.record.Client))
 }
 
-// callID returns the ID of a call. A client may choose its own with an
-// idempotency key, but only within its own scope: the identity of the caller, or else
-// of its session, is hashed into it. Without either, each request gets a new ID.
+// callID returns the ID of a call. The scope of an idempotency key is the identity of the
+// caller, or else its session.
 func callID(req *mcp.CallToolRequest, from *caller) string {
 	key, _ := req.Params.Meta[mcpadapter.IdempotencyKey].(string)
-	whose := from.identity
-	if whose == "" {
-		whose = req.Session.ID()
-	}
-	if key == "" || whose == "" || len(key) > maxKey {
-		return "mcp-" + rand.Text()
-	}
-	sum := sha256.Sum256([]byte(whose + "\x00" + key))
-	return "mcp-" + base32.StdEncoding.EncodeToString(sum[:16])[:26]
+	return servedcall.ID("mcp", cmp.Or(from.identity, req.Session.ID()), key)
 }
-
-const maxKey = 256

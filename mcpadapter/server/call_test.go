@@ -15,11 +15,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/ensemble/ensembletest"
+	"github.com/consort-go/consort/ensemble/local"
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
@@ -114,7 +116,7 @@ func TestDefinitionsAreExact(t *testing.T) {
 func TestOwnNames(t *testing.T) {
 	none := invoker.Output{}
 	roster, err := ensemble.NewRoster(
-		ensemble.Local("a", says(t, "one", none, nil), says(t, "both", none, nil), says(t, "odd name", none, nil), says(t, "mine", none, nil)),
+		ensemble.Local("a", says(t, "one", none, nil), says(t, "both", none, nil), says(t, "odd name", none, nil), says(t, "mine", none, nil), says(t, "b__both", none, nil)),
 		ensemble.Local("b", says(t, "two", none, nil), says(t, "both", none, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -130,11 +132,50 @@ func TestOwnNames(t *testing.T) {
 		}
 		names = append(names, tool.Name)
 	}
-	if got, want := strings.Join(names, " "), "a__both a__mine "+ensemble.NameFor("a", "odd name")+" b__both mine one two"; got != want {
+	if got, want := strings.Join(names, " "), "a__b__both a__both a__mine "+ensemble.NameFor("a", "odd name")+" b__both mine one two"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if _, err := session.ListTools(t.Context(), &mcp.ListToolsParams{Cursor: "!"}); !isRPC(err, jsonrpc.CodeInvalidParams) {
 		t.Errorf("a foreign cursor: %v", err)
+	}
+}
+
+// No prompt has a name that another one has, also where its own name is another's full name.
+func TestOwnNamesOfPrompts(t *testing.T) {
+	prompts := func(ensembleName string, names ...string) *ensemble.Ensemble {
+		var library local.Library
+		for _, name := range names {
+			library.Prompts = append(library.Prompts, local.Prompt{
+				Prompt: ensemble.Prompt{Name: name},
+				Get: func(context.Context, map[string]string) (*ensemble.Messages, error) {
+					return &ensemble.Messages{Description: ensembleName + "/" + name}, nil
+				},
+			})
+		}
+		return ensemble.New(ensembleName, library.Source(), nil)
+	}
+	roster, err := ensemble.NewRoster(prompts("a", "one", "both"), prompts("b", "two", "both", "a__both"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roster.Close(context.Background())
+	srv := server.New(roster, &server.Options{OwnNames: true})
+	defer srv.Close(context.Background())
+	session := connectHTTP(t, srv, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), "")
+	var got []string
+	for prompt, err := range session.Prompts(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: prompt.Name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, prompt.Name+"="+result.Description)
+	}
+	want := "a__both=a/both b__a__both=b/a__both b__both=b/both one=a/one two=b/two"
+	if got := strings.Join(got, " "); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
@@ -291,6 +332,143 @@ func TestReports(t *testing.T) {
 	})
 }
 
+// Reports that come slowly, too, exceed the rate when the burst is used up; they are merged. Log
+// lines that the client did not ask for count for nothing.
+func TestReportsAreLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reporter := rawTool(t, invoker.Definition{Name: "reports"}, func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+			for i := range 1000 {
+				time.Sleep(10 * time.Millisecond)
+				call.Note(invoker.LogEntry{Level: "debug", Data: json.RawMessage(`"not this"`)})
+				call.Report(invoker.Progress{Done: float64(i + 1)})
+			}
+			return invoker.Output{}, nil
+		})
+		client, end := overPipes(t, false, &server.Options{Stateless: true, Tools: []invoker.Invoker{reporter}})
+		defer end()
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"reports","_meta":{"progressToken":1}}}`
+		response := send(t, client, "", body)
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if n := strings.Count(string(text), "notifications/progress"); err != nil || n < 250 || n > 310 || !strings.Contains(string(text), `"progress":1000}`) {
+			t.Errorf("%d reports, %v", n, err)
+		}
+	})
+}
+
+// overStdio serves a tool over pipes, in a test with synctest. send sends a request of 2026-07-28 that calls it;
+// next returns the next line of the server.
+func overStdio(t *testing.T, tool invoker.Invoker) (send func(more string), next func() string, end func()) {
+	srv := server.New(nil, &server.Options{Tools: []invoker.Invoker{tool}})
+	toServer, in := io.Pipe()
+	out, fromServer := io.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(t.Context(), toServer, fromServer) }()
+	lines := make(chan string, 1000)
+	go func() {
+		defer close(lines)
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			lines <- scanner.Text()
+		}
+	}()
+	send = func(more string) {
+		line := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"` + tool.Definition().Name + `",` + more + `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+			`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`
+		if _, err := io.WriteString(in, line+"\n"); err != nil {
+			t.Error(err)
+		}
+	}
+	next = func() string {
+		select {
+		case line := <-lines:
+			return line
+		case <-time.After(time.Hour):
+			return "nothing"
+		}
+	}
+	return send, next, func() {
+		in.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		fromServer.Close()
+		_ = srv.Close(t.Context())
+	}
+}
+
+// Log lines that wait take no places of progress.
+func TestProgressBehindLogLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		send, next, end := overStdio(t, rawTool(t, invoker.Definition{Name: "noisy"}, func(_ context.Context, call *invoker.Call) (invoker.Output, error) {
+			for range 1000 {
+				call.Note(invoker.LogEntry{Level: "warning", Data: json.RawMessage(`"noise"`)})
+			}
+			call.Report(invoker.Progress{Done: 1})
+			time.Sleep(time.Minute)
+			return invoker.Output{}, nil
+		}))
+		defer end()
+		send(`"_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":"info",`)
+		for noise := 0; ; noise++ {
+			if line := next(); strings.Contains(line, "noise") {
+				continue
+			} else if !strings.Contains(line, `"progressToken":1,"progress":1}`) || noise < 100 {
+				t.Errorf("after %d lines: %s", noise, line)
+			}
+			break
+		}
+		if line := next(); !strings.Contains(line, `"result"`) {
+			t.Errorf("the result is %s", line)
+		}
+	})
+}
+
+// Reports while the client has not answered yet are part of the response to the request with the answer: no request is
+// being answered before.
+func TestProgressBetweenRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		send, next, end := overStdio(t, rawTool(t, invoker.Definition{Name: "asks"}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			call.Report(invoker.Progress{Message: "before"})
+			go func() {
+				for i := range 30 {
+					time.Sleep(time.Second)
+					call.Report(invoker.Progress{Message: fmt.Sprintf("while %d.", i)})
+				}
+			}()
+			_, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Sure?"})
+			time.Sleep(time.Minute)
+			return invoker.Output{}, err
+		}))
+		defer end()
+		until := func(token, what string) (all string) {
+			for {
+				line := next()
+				if all += line; !strings.Contains(line, "notifications/progress") {
+					if !strings.Contains(line, what) {
+						t.Errorf("got %s, want %s", line, what)
+					}
+					return all
+				}
+				if !strings.Contains(line, `"progressToken":`+token+`,`) {
+					t.Errorf("the token is not %s: %s", token, line)
+				}
+			}
+		}
+		send(`"_meta":{"progressToken":1,`)
+		asked := until("1", "requestState")
+		if !strings.Contains(asked, "before") {
+			t.Errorf("before the question: %s", asked)
+		}
+		_, state, _ := strings.Cut(asked, `"requestState":"`)
+		state, _, _ = strings.Cut(state, `"`)
+		time.Sleep(10*time.Second + time.Millisecond)
+		send(`"requestState":"` + state + `","inputResponses":{"question-1":{"action":"decline"}},"_meta":{"progressToken":2,`)
+		if got := until("2", `"complete"`); !strings.Contains(got, "while 0.") || !strings.Contains(got, "while 20.") {
+			t.Errorf("after the answer: %s", got)
+		}
+	})
+}
+
 // A client that gives up a call ends it.
 func TestCancellation(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {
@@ -373,6 +551,41 @@ func TestToolsAsk(t *testing.T) {
 	})
 }
 
+// An error after a report is an event of the stream that has begun, and the only response.
+func TestErrorsAfterReports(t *testing.T) {
+	reporting := func(name string, fail func(context.Context, *invoker.Call) error) invoker.Invoker {
+		return rawTool(t, invoker.Definition{Name: name}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+			call.Report(invoker.Progress{Message: "begun"})
+			return invoker.Output{}, fail(ctx, call)
+		})
+	}
+	v := newVictim(t, func(o *server.Options) {
+		o.Tools = []invoker.Invoker{reporting("asks", func(ctx context.Context, call *invoker.Call) error {
+			_, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Sure?"})
+			return err
+		}), reporting("gone", func(context.Context, *invoker.Call) error { return invoker.Failf(invoker.ToolNotFound, "Gone.") })}
+	})
+	for name, code := range map[string]string{"asks": "-32021", "gone": "-32602"} {
+		call := strings.Replace(calling(`{}`), "local__whose", name, 1)
+		if status, _, answer := v.post(t, call, nil); status != 400 || !strings.Contains(answer, code) {
+			t.Errorf("%s without reports: status %d, %s", name, status, answer)
+		}
+		status, _, answer := v.post(t, strings.Replace(call, `"_meta":{`, `"_meta":{"progressToken":1,`, 1), nil)
+		events := strings.Split(strings.TrimSuffix(answer, "\n\n"), "\n\n")
+		if status != 200 || len(events) != 2 || !strings.Contains(events[0], "notifications/progress") {
+			t.Fatalf("%s: status %d, %s", name, status, answer)
+		}
+		response, ok := strings.CutPrefix(events[1], "event: message\ndata: ")
+		var message struct {
+			ID    int
+			Error struct{ Code json.Number }
+		}
+		if err := json.Unmarshal([]byte(response), &message); !ok || err != nil || message.ID != 1 || message.Error.Code.String() != code {
+			t.Errorf("%s: %v, %s", name, err, answer)
+		}
+	}
+}
+
 // A call that waits for its client belongs to who began it, and is continued
 // once.
 func TestParkedCalls(t *testing.T) {
@@ -425,6 +638,46 @@ func TestParkedCalls(t *testing.T) {
 	}
 	if count["OK"] != 1 || count["INVALID_ARGUMENTS"] != 4 || len(count) != 2 {
 		t.Errorf("kept %v", count)
+	}
+}
+
+// Reports after an answer go to the progress token of the request with the answer. A client may
+// have forgotten that of the first request (MCP 2026-07-28, basic/utilities/progress).
+func TestProgressAfterAnswers(t *testing.T) {
+	ask := rawTool(t, invoker.Definition{Name: "ask"}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		call.Report(invoker.Progress{Message: "before"})
+		_, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Sure?"})
+		call.Report(invoker.Progress{Message: "after"})
+		return invoker.Output{}, err
+	})
+	v := newVictim(t, func(o *server.Options) { o.Tools = []invoker.Invoker{ask} })
+	begin := strings.Replace(strings.Replace(calling(`{}`), "local__whose", "ask", 1),
+		`"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}`, 1)
+	for _, tokens := range [][2]string{{"1", "2"}, {"1", ""}, {"", "2"}, {"", ""}} {
+		ask := func(token, more string) (report, result string) {
+			if token != "" {
+				more += `"_meta":{"progressToken":` + token + `,`
+			} else {
+				more += `"_meta":{`
+			}
+			status, _, answer := v.post(t, strings.Replace(begin, `"_meta":{`, more, 1), nil)
+			if status != 200 {
+				t.Fatalf("status %d, %s", status, answer)
+			}
+			for event := range strings.SplitSeq(answer, "\n") {
+				if data, ok := strings.CutPrefix(event, "data: "); ok {
+					report, result = result, data
+				}
+			}
+			return report, result
+		}
+		_, first := ask(tokens[0], "")
+		var asked struct{ Result struct{ RequestState string } }
+		_ = json.Unmarshal([]byte(first), &asked)
+		report, result := ask(tokens[1], `"requestState":"`+asked.Result.RequestState+`","inputResponses":{"question-1":{"action":"decline"}},`)
+		if want := `"progressToken":` + tokens[1] + `,"message":"after"`; strings.Contains(report, want) != (tokens[1] != "") || !strings.Contains(result, "complete") {
+			t.Errorf("%q: %s, %s", tokens, report, result)
+		}
 	}
 }
 

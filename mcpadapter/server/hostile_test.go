@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
@@ -329,8 +330,8 @@ func TestLogsOfRefusals(t *testing.T) {
 	}
 }
 
-// Subscriptions are bounded: a template has resources without end, and a client
-// may say the same again and again.
+// Subscriptions are bounded: a template has resources without end. A client that subscribes to the
+// same one again takes no further place.
 func TestSubscriptionsAreBounded(t *testing.T) {
 	library := local.Library{Templates: []local.Template{{
 		Template: ensemble.Template{URI: "test://{id}", Name: "any"},
@@ -344,7 +345,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	for ; n < 2000 && err == nil; n++ {
 		err = session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: fmt.Sprintf("test://%d", n/2)})
 	}
-	if n != 251 || !isRPC(err, jsonrpc.CodeInvalidParams) {
+	if n != 501 || !isRPC(err, jsonrpc.CodeInvalidParams) {
 		t.Fatalf("%d, %v", n, err)
 	}
 	if err := session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "test://7"}); err != nil {
@@ -357,6 +358,32 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "test://new"}); err != nil {
 		t.Error(err)
 	}
+}
+
+// One unsubscribe ends what any number of subscriptions to a resource began.
+func TestSubscribingAgain(t *testing.T) {
+	library := local.Library{Templates: []local.Template{{
+		Template: ensemble.Template{URI: "test://{id}", Name: "any"},
+		Read:     func(context.Context, string, map[string]string) ([]canister.ResourceContent, error) { return nil, nil },
+	}}, Updates: new(local.Updates)}.Source()
+	srv := server.New(mcptest.Roster(t, ensemble.New("local", library, &ensemble.Options{MaxSubscriptions: 1})), nil)
+	defer srv.Close(context.Background())
+	session := connectStdio(t, srv, mcp.NewClient(&mcp.Implementation{Name: "c"}, nil), "2025-11-25")
+	for range 300 {
+		if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "test://1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := session.Unsubscribe(t.Context(), &mcp.UnsubscribeParams{URI: "test://1"}); err != nil {
+		t.Fatal(err)
+	}
+	var err error // the ensemble has one place, which becomes free in the background
+	for end := time.Now().Add(mcptest.Patience); time.Now().Before(end); {
+		if err = session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: "test://2"}); err == nil {
+			return
+		}
+	}
+	t.Error(err)
 }
 
 // All sessions of a client together have no more subscriptions than one may have, and other
@@ -455,7 +482,10 @@ func TestBatchesCount(t *testing.T) {
 	})
 	t.Run("a second", func(t *testing.T) {
 		v := newVictim(t, func(o *server.Options) { o.Rate, o.Burst = 0.001, 10 })
-		if status, answer := batch(v, 20); status != 429 {
+		if status, answer := batch(v, 20); status != 400 { // it could never pass
+			t.Errorf("status %d, %s", status, answer)
+		}
+		if status, answer := batch(v, 8); status != 429 { // after two requests of each session
 			t.Errorf("status %d, %s", status, answer)
 		}
 	})

@@ -6,11 +6,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
-	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,12 +18,14 @@ import (
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/consort-go/consort/mcpadapter/server/internal/envelope"
 	"github.com/consort-go/consort/mcpadapter/server/internal/shared"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -81,7 +82,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	line, counted := accesslog.Begin(r.Method), &countedResponse{ResponseWriter: w}
-	defer func() { line.End(h.access, "http", hostOf(r.RemoteAddr), counted.bytes, counted.statusOf(r)) }()
+	defer func() {
+		line.End(h.access, "http", hostnames.WithoutPort(r.RemoteAddr), counted.bytes, counted.statusOf(r))
+	}()
 	h.serve(counted, r.WithContext(accesslog.With(r.Context(), line)))
 }
 
@@ -91,7 +94,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	auth := h.auth.Load()
-	if m := auth.metadata; m != nil && strings.HasPrefix(r.URL.Path, wellKnown) {
+	if m := auth.metadata; m.isServed() && strings.HasPrefix(r.URL.Path, wellKnown) {
 		serveMetadata(w, r, m)
 		return
 	}
@@ -140,11 +143,14 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request) {
 
 // admitBatch counts each message of a batch like a single request.
 func (h *handler) admitBatch(w http.ResponseWriter, r *http.Request, from *caller, size int) bool {
-	for range size - 1 { // the first was counted on arrival
-		if wait := h.clients.Arrive(from.client); wait > 0 {
-			h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
-			return false
-		}
+	wait, most := h.clients.ArriveTogether(from.client, size-1) // the first was counted on arrival
+	switch {
+	case most > 0:
+		writeRefusal(w, http.StatusBadRequest, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the batch has %d messages, and a client may send at most %d at once", size, most))
+		return false
+	case wait > 0:
+		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
+		return false
 	}
 	from.slot = h.clients.Slot(from.client)
 	return true
@@ -162,7 +168,7 @@ func costOf(r *http.Request, e envelope.Envelope) access.Kind {
 
 // later refuses a request that the client may retry.
 func (h *handler) later(w http.ResponseWriter, r *http.Request, status int, why string, wait time.Duration) {
-	logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is delayed", logevent.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostOf(r.RemoteAddr)))
+	logevent.Log(r.Context(), h.refusals, zapcore.InfoLevel, "a request is delayed", logevent.ServeRequestRefused, zap.String("reason", why), zap.Int("status", status), zap.String("from", hostnames.WithoutPort(r.RemoteAddr)))
 	w.Header().Set("Retry-After", secondsText(wait))
 	http.Error(w, why, status)
 }
@@ -227,7 +233,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request, from *caller,
 		r = r.WithContext(open)
 	}
 	if isModern {
-		h.stateless.ServeHTTP(deadlined, r)
+		h.stateless.ServeHTTP(&eventWriter{ResponseWriter: deadlined}, r)
 	} else {
 		h.stateful.ServeHTTP(deadlined, r)
 	}
@@ -293,19 +299,45 @@ func (w *deadlineWriter) FlushError() error {
 // Unwrap gives http.ResponseController access to the methods that this writer lacks.
 func (w *deadlineWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
+// eventWriter writes an error as an event if events were written before. The SDK answers some
+// errors with an HTTP status (MCP 2026-07-28, SEP-2575), also when a stream of events has begun:
+// there it is too late for a status, and clients ignore anything but events.
+type eventWriter struct {
+	http.ResponseWriter
+	begun bool // the response has a status
+	late  bool // the next write is an error that comes after the status
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *eventWriter) WriteHeader(status int) {
+	if w.late = w.begun; !w.late {
+		w.begun = true
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w *eventWriter) Write(p []byte) (int, error) {
+	w.begun = true
+	if !w.late {
+		return w.ResponseWriter.Write(p)
+	}
+	w.late = false
+	if _, err := fmt.Fprintf(w.ResponseWriter, "event: message\ndata: %s\n\n", p); err != nil { // p is JSON without line ends
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Unwrap gives http.ResponseController access to the methods that this writer lacks.
+func (w *eventWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // checkHost refuses requests for unknown host names. A web page whose own name resolves
 // to this machine could send them (DNS rebinding; MCP 2025-11-25, basic/transports §
 // Security Warning).
 func (h *handler) checkHost(w http.ResponseWriter, r *http.Request) bool {
-	hosts := h.auth.Load().hosts
-	name := hostOf(r.Host)
-	switch {
-	case len(hosts) == 0 && (isLoopback(name) || h.auth.Load().isRequired()):
-		return true // a web page does not have the token
-	case slices.ContainsFunc(hosts, func(host string) bool {
-		return host == "*" || strings.EqualFold(host, r.Host) || strings.EqualFold(strings.Trim(host, "[]"), name)
-	}):
-		return true
+	auth := h.auth.Load()
+	if len(auth.hosts) == 0 && auth.isRequired() || hostnames.Allow(auth.hosts, r.Host) {
+		return true // without hosts: a web page does not have the token
 	}
 	logevent.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Host is not a name of the server", logevent.ServeRequestRefused, zap.String("host", textcut.Bytes(r.Host, wire.MaxQuoted)))
 	listening.Refuse(w, r, http.StatusForbidden, "the server does not have this name")
@@ -319,22 +351,13 @@ func (h *handler) checkOrigin(w http.ResponseWriter, r *http.Request) bool {
 	if len(origins) == 0 {
 		return true
 	}
-	own := isOriginOf(origins[0], r.Host)
-	listed := slices.ContainsFunc(h.auth.Load().origins, func(o string) bool { return o == "*" || strings.EqualFold(o, origins[0]) })
-	if len(origins) > 1 || !own && !listed {
+	if !hostnames.AllowPage(r, h.auth.Load().origins) {
 		logevent.Log(r.Context(), h.refusals, zapcore.WarnLevel, "a request is refused: its Origin is not allowed", logevent.ServeRequestRefused, zap.String("origin", textcut.Bytes(origins[0], wire.MaxQuoted)))
 		listening.Refuse(w, r, http.StatusForbidden, "the origin is not allowed")
 		return false
 	}
 	w.Header().Set("Access-Control-Expose-Headers", sessionHeader+", "+protocolHeader+", WWW-Authenticate, Retry-After")
 	return !allowPage(w, r, origins[0], "GET, POST, DELETE")
-}
-
-// isOriginOf reports whether origin is the origin of a page of host: a scheme and the
-// host, and nothing else (RFC 6454, section 6.2).
-func isOriginOf(origin, host string) bool {
-	u, err := url.Parse(origin)
-	return err == nil && u.Host != "" && origin == u.Scheme+"://"+u.Host && strings.EqualFold(u.Host, host)
 }
 
 // allowPage sets the headers that let a browser show the response to a page. If the
@@ -396,22 +419,4 @@ func serveMetadata(w http.ResponseWriter, r *http.Request, m *ResourceMetadata) 
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(m.document())
-}
-
-// hostOf returns an address without its port.
-func hostOf(address string) string {
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		return host
-	}
-	return strings.Trim(address, "[]")
-}
-
-// isLoopback reports whether a name always resolves to this machine (RFC 6761, § 6.3).
-func isLoopback(name string) bool {
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return true
-	}
-	ip := net.ParseIP(name)
-	return ip != nil && ip.IsLoopback()
 }

@@ -10,21 +10,23 @@ import (
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/mcpadapter/server/internal/arrival"
 )
 
 // Identify returns a handler that passes the requests of known callers to next, for pages
 // and interfaces that this server's callers use besides MCP. It checks a request as
-// [Server.Handler] does: Host and Origin (403), token (401, 403), rate of the client (429),
-// shutdown (503) and concurrent requests (429); a request that accepts text/event-stream
-// counts as a stream, and its context ends after an hour, at shutdown, or when its token is
-// not valid any longer; the latter holds for each GET. A request whose token [Server.SetAccess] has
+// [Server.Handler] does: Host and Origin (403), a body of a GET or HEAD (400), token (401, 403),
+// rate of the client (429), shutdown (503) and concurrent requests (429); a GET or HEAD that accepts
+// text/event-stream counts as a stream, and its context ends after an hour, at shutdown, or when
+// its token is not valid any longer. Each other GET ends after an hour or with its token, and
+// requests with other methods continue. A request whose token [Server.SetAccess] has
 // withdrawn when its body arrives is refused too (401): the body cannot be read to its end, and
 // what next answers is discarded. The context of a request to next has the trusted values of
 // its caller. If no token is configured, each caller is known.
 //
-// The handler sets no limit to the body and the duration of a request, and next has to.
+// The handler sets no limit to the body and the duration of other requests, and next has to.
 func (s *Server) Identify(next http.Handler) http.Handler {
 	h := &handler{Server: s}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,19 +35,22 @@ func (s *Server) Identify(next http.Handler) http.Handler {
 			return
 		}
 		line, counted := accesslog.Begin(r.Method), &countedResponse{ResponseWriter: w}
-		defer func() { line.End(h.access, "http", hostOf(r.RemoteAddr), counted.bytes, counted.statusOf(r)) }()
+		defer func() {
+			line.End(h.access, "http", hostnames.WithoutPort(r.RemoteAddr), counted.bytes, counted.statusOf(r))
+		}()
 		h.identified(counted, r.WithContext(accesslog.With(r.Context(), line)), next)
 	})
 }
 
-// identified passes a request to next, or refuses it.
-func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if !h.checkHost(w, r) || !h.checkOrigin(w, r) {
-		return
+// callerOf identifies the caller of a request and counts the request for its rate. It refuses
+// the request and returns nil if it may not be served.
+func (h *handler) callerOf(w http.ResponseWriter, r *http.Request, isRead bool) *caller {
+	if !h.checkHost(w, r) || !h.checkOrigin(w, r) || isRead && !checkNoBody(w, r) {
+		return nil
 	}
 	from, ok := h.auth.Load().identify(w, r)
 	if !ok {
-		return
+		return nil
 	}
 	line := accesslog.From(r.Context())
 	line.Identified(access.NameFrom(from.ctx))
@@ -53,13 +58,23 @@ func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.H
 	if wait := h.clients.Arrive(from.client); wait > 0 {
 		listening.Abandon(w, r)
 		h.later(w, r, http.StatusTooManyRequests, "too many requests", wait)
-		return
+		return nil
 	}
 	if h.refusedAtEnd(w, r) {
+		return nil
+	}
+	return from
+}
+
+// identified passes a request to next, or refuses it.
+func (h *handler) identified(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+	from := h.callerOf(w, r, isRead)
+	if from == nil {
 		return
 	}
 	kind := access.Request
-	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+	if isRead && strings.Contains(r.Header.Get("Accept"), "text/event-stream") { // another request does something, whatever it accepts
 		kind = access.Stream
 	}
 	end := h.clients.Begin(from.client, kind)

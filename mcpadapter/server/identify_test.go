@@ -12,9 +12,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/internal/listening"
+	"github.com/consort-go/consort/internal/testing/pipenet"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/server"
 )
@@ -91,6 +93,7 @@ func TestIdentify(t *testing.T) {
 
 // Close waits for requests that must finish, but for those that only read.
 func TestIdentifyUntilTheEnd(t *testing.T) {
+	t.Parallel()
 	for method, waits := range map[string]bool{http.MethodPost: true, http.MethodGet: false} {
 		begun, release := make(chan struct{}), make(chan struct{})
 		srv := newServer(t, nil, adder(t))
@@ -241,5 +244,76 @@ func TestIdentifyWhileABodyArrives(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A request whose body never arrives leaves its connection when the time of the http.Server is over, whatever it
+// accepts and whatever the handler answers. net/http may write no answer then.
+func TestIdentifyWithoutABody(t *testing.T) {
+	const accepts = " / HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
+	for _, c := range []struct{ sent, status string }{
+		{"POST" + accepts + "Content-Length: 10\r\n\r\n", "415"},
+		{"POST" + accepts + "Transfer-Encoding: chunked\r\n\r\n5\r\nhe", "415"},
+		{"DELETE" + accepts + "Content-Length: 10\r\n\r\nhalf", "415"},
+		{"GET" + accepts + "Content-Length: 10\r\n\r\n", "400"},
+		{"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n", "400"},
+		{"HEAD" + accepts + "Content-Length: 10\r\n\r\n", "400"},
+	} {
+		t.Run(c.sent, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := server.New(nil, nil)
+				network := pipenet.Listen()
+				web := &http.Server{ReadTimeout: listening.RequestTimeout, Handler: srv.Identify(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					http.Error(w, "not this type", http.StatusUnsupportedMediaType)
+				}))}
+				served := make(chan error, 1)
+				go func() { served <- web.Serve(network) }()
+				client, err := network.Dial(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = client.SetDeadline(time.Now().Add(time.Hour))
+				go func() { _, _ = io.WriteString(client, c.sent) }()
+				began := time.Now()
+				text, err := io.ReadAll(client)
+				if took := time.Since(began); err != nil || took > listening.RequestTimeout+time.Second || len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 "+c.status) {
+					t.Errorf("%v, %q, after %s", err, text, took)
+				}
+				_ = client.Close()
+				_ = web.Close()
+				<-served
+				if err := srv.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(time.Second) // net/http lets clients read the last answer
+			})
+		})
+	}
+}
+
+// The options of two servers, and the tokens of one, may continue one slice of trusted values.
+func TestTrustedValuesAreCopied(t *testing.T) {
+	user, tenant := invoker.NewTrusted[string]("user_id"), invoker.NewTrusted[string]("tenant")
+	users, tenants := make([]invoker.Value, 0, 1), make([]invoker.Value, 0, 1)
+	started := func(of string, names ...string) http.Handler {
+		options := &server.Options{Trusted: append(tenants, tenant.Value(of))}
+		for _, name := range names {
+			token := server.BearerToken{Token: "token-" + name, Name: name, Trusted: append(users, user.Value(name))}
+			options.Tokens = append(options.Tokens, token)
+		}
+		return newServer(t, options, adder(t)).Identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			id, _ := user.From(r.Context())
+			at, _ := tenant.From(r.Context())
+			fmt.Fprint(w, id, "@", at)
+		}))
+	}
+	first := started("first", "ada")
+	started("second", "bob")
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	request.Header.Set("Authorization", "Bearer token-ada")
+	response := httptest.NewRecorder()
+	first.ServeHTTP(response, request)
+	if got := response.Body.String(); got != "ada@first" {
+		t.Errorf("the caller is %q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/logevent"
 	"go.uber.org/zap"
@@ -31,7 +32,7 @@ func (s *Server) ListenAndServe(ctx context.Context, address string) error {
 // listener is closed in any case.
 func (s *Server) ServeListener(ctx context.Context, listener net.Listener) error {
 	o := &s.options
-	if !s.auth.Load().isRequired() && !isLoopback(hostOf(listener.Addr().String())) {
+	if !s.auth.Load().isRequired() && !hostnames.IsLoopback(hostnames.WithoutPort(listener.Addr().String())) {
 		s.log.Warn("the server is open: anyone who can reach it may call its tools", logevent.ServeExposed, zap.Stringer("address", listener.Addr()))
 	}
 	web := listening.NewServer(listener, s.mux(), listening.Options{

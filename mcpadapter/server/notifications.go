@@ -18,7 +18,7 @@ import (
 // requests that could reach them.
 const notifierName = "consort:bell"
 
-// tell notifies clients of the roster's changes, until the roster or the server is
+// notifyClients notifies clients of the roster's changes, until the roster or the server is
 // closed.
 func (s *Server) notifyClients(ctx context.Context, news iter.Seq[ensemble.News]) {
 	for n := range news {
@@ -42,7 +42,7 @@ func (s *Server) notifyClients(ctx context.Context, news iter.Seq[ensemble.News]
 	}
 }
 
-// announceTools tells the clients that the tools have changed. The first toolset does
+// notifyIfToolsChanged tells the clients that the tools have changed. The first toolset does
 // not count as a change.
 func (s *Server) notifyIfToolsChanged(before, after *toolset) {
 	if before == nil || slices.EqualFunc(before.tools, after.tools, func(a, b *offeredTool) bool {

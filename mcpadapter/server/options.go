@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/ensemble"
@@ -132,7 +133,7 @@ type Options struct {
 	MaxConnections, MaxConnectionsPerAddress int
 	// Rate is how many HTTP requests a client may send each second. Burst is how many
 	// it may send at once; default as many as in a second. A Rate of zero is unlimited.
-	// Each message of a batch counts. Requests with the same identity, or without any
+	// Each message of a batch counts; one with more messages than Burst is refused. Requests with the same identity, or without any
 	// identity the same IP address or IPv6 /64, belong to the same client.
 	Rate  float64
 	Burst int
@@ -209,6 +210,8 @@ func (o *Options) withDefaults() Options {
 	if o != nil {
 		full = *o
 	}
+	full.Trusted, full.Pinned = slices.Clone(full.Trusted), slices.Clone(full.Pinned)
+	full.Hosts, full.Origins = slices.Clone(full.Hosts), slices.Clone(full.Origins)
 	full.Name = cmp.Or(full.Name, "consort")
 	full.Version = cmp.Or(full.Version, "0")
 	full.MaxBody = positive(full.MaxBody, defaultMaxBody)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/access"
+	"github.com/consort-go/consort/internal/servedcall"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/audit"
 )
@@ -31,7 +32,7 @@ func (s *Server) Perform(ctx context.Context, tool string, arguments json.RawMes
 		}
 	}
 	i := slices.IndexFunc(set.own, func(t *ensemble.Tool) bool { return t.Definition().Name == tool })
-	if part := s.selects.of(from); i < 0 || part != s.selects.everything && !part.Contains(itemOf(set.own[i], s.own)) {
+	if part := s.selects.of(from); i < 0 || part != s.selects.everything && !part.Contains(servedcall.Item(set.own[i], s.own)) {
 		return invoker.Failf(invoker.Denied, "This client may not use %s.", tool)
 	}
 	if do == nil {
@@ -43,7 +44,7 @@ func (s *Server) Perform(ctx context.Context, tool string, arguments json.RawMes
 		record: audit.Record{Time: time.Now(), Asker: "http", ClientName: access.NameFrom(ctx), Ensemble: s.own.Name(), Tool: tool, Arguments: arguments},
 	}
 	c.record.Invocation = c.call.ID
-	call := &ToolCall{Tool: c.tool.Tool, Item: itemOf(c.tool.Tool, s.own), Call: &c.call, Record: &c.record, instead: do}
+	call := &ToolCall{Tool: c.tool.Tool, Item: servedcall.Item(c.tool.Tool, s.own), Call: &c.call, Record: &c.record, instead: do}
 	output, err := s.auth.Load().invoke(ctx, call)
 	c.note(output.Content, invoker.AsFailure(err))
 	return err

@@ -16,7 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// promptsByName returns the prompts of a selection by the names that clients use.
+// promptsByName returns the prompts of a selection by the names that clients use. With OwnNames, a
+// prompt has its own name if no other prompt of the selection has it, as its own or as its full name.
 func (s *Server) promptsByName(ctx context.Context, selection *ensemble.Selection) (map[string]ensemble.Prompt, error) {
 	all, err := selection.Prompts(ctx)
 	if err != nil {
@@ -25,6 +26,7 @@ func (s *Server) promptsByName(ctx context.Context, selection *ensemble.Selectio
 	count := make(map[string]int)
 	for _, p := range all.Prompts {
 		count[p.Name]++
+		count[p.FullName()]++
 	}
 	byName := make(map[string]ensemble.Prompt, len(all.Prompts))
 	for _, p := range all.Prompts {
@@ -110,7 +112,7 @@ func (s *Server) getPrompt(ctx context.Context, req *mcp.GetPromptRequest, from 
 	call := new(invoker.Call)
 	switch {
 	case waiting != nil:
-		return waiting.resume(ctx, req.Session, p.InputResponses)
+		return waiting.resume(ctx, req.Session, nil, p.InputResponses)
 	case !canBeAsked(caps) || !isModern && !from.asks:
 	case isModern:
 		r, err := newRounds(s, what, len(arguments), from, p.InputResponses)

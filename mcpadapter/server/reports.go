@@ -19,12 +19,11 @@ import (
 )
 
 // Limits on forwarding a tool's reports: the first reports go out immediately, the rest
-// at a limited rate. Progress reports that exceed the rate are merged into one; log
-// lines that exceed it are dropped.
+// at a limited rate. Progress reports that exceed the rate are merged. Log lines are dropped
+// while reportBurst reports wait.
 const (
 	reportBurst   = 100
-	reportRate    = 20 // per second
-	maxReports    = 256
+	reportRate    = 20      // per second
 	maxMessage    = 4 << 10 // bytes of the message of one report
 	reportPatient = 2 * time.Second
 )
@@ -32,11 +31,14 @@ const (
 // reports forwards a running tool's reports to its client, in order, and never after
 // the result. The tool does not wait for the client.
 type reports struct {
-	token any // the client's progress token; nil if it wants no progress
+	limit   *rate.Limiter // of the notifications that are sent
+	sending sync.Mutex    // held while a notification is sent; taken before mu
 
 	mu      sync.Mutex
-	ctx     context.Context // of the request that is being answered
+	paused  bool            // no request is being answered
+	ctx     context.Context // of the request that is being answered, or of the last one
 	session *mcp.ServerSession
+	token   any // the progress token of that request; nil if it wants no progress
 	queue   []report
 	pumping bool
 	ended   chan struct{} // closed by end
@@ -53,22 +55,24 @@ type report struct {
 
 func newReports(ctx context.Context, req *mcp.CallToolRequest) *reports {
 	return &reports{
-		token: req.Params.GetProgressToken(), ctx: ctx, session: req.Session,
+		limit: rate.NewLimiter(reportRate, reportBurst), ctx: ctx, session: req.Session, token: req.Params.GetProgressToken(),
 		ended: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
-// progress returns the listener of the call; nil if the client did not ask for
-// progress.
-func (r *reports) progress() func(invoker.Progress) {
+// listener returns the listener of the call; nil if its request has no progress token.
+func (r *reports) listener() func(invoker.Progress) {
 	if r.token == nil {
 		return nil
 	}
-	return func(p invoker.Progress) {
-		p.Message = messageOf(p)
-		p.Partial = nil
-		r.add(report{progress: &p})
-	}
+	return r.progress
+}
+
+// progress forwards a progress report if the request that is being answered has a token.
+func (r *reports) progress(p invoker.Progress) {
+	p.Message = messageOf(p)
+	p.Partial = nil
+	r.add(report{progress: &p})
 }
 
 // messageOf returns the message of a report, including partial results, because the
@@ -81,7 +85,31 @@ func messageOf(p invoker.Progress) string {
 	return textcut.Bytes(strings.TrimPrefix(strings.Join(parts, "\n"), "\n"), maxMessage)
 }
 
-func (r *reports) log(entry invoker.LogEntry) { r.add(report{entry: entry}) }
+// log forwards a log line if the client asked for its level.
+func (r *reports) log(entry invoker.LogEntry) {
+	r.mu.Lock()
+	ctx, session := r.ctx, r.session
+	r.mu.Unlock()
+	isWanted := false
+	_ = session.Log(context.WithValue(ctx, trialKey{}, &isWanted), &mcp.LoggingMessageParams{Level: mcp.LoggingLevel(entry.Level)})
+	if isWanted {
+		r.add(report{entry: entry})
+	}
+}
+
+type trialKey struct{}
+
+// tryLog stops a notification that is sent to find out whether the client asked for it. The SDK,
+// which knows the level of the session, passes it on only if the client did.
+func tryLog(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		if isWanted, ok := ctx.Value(trialKey{}).(*bool); ok {
+			*isWanted = true
+			return nil, nil
+		}
+		return next(ctx, method, req)
+	}
+}
 
 func (r *reports) add(next report) {
 	r.mu.Lock()
@@ -91,14 +119,28 @@ func (r *reports) add(next report) {
 		return
 	default:
 	}
-	if n := len(r.queue); next.progress != nil && n >= reportBurst && r.queue[n-1].progress != nil {
-		r.queue[n-1].progress = joinedProgress(r.queue[n-1].progress, next.progress)
-		return
-	} else if n >= maxReports {
+	if next.progress != nil && r.token == nil && !r.paused {
 		return
 	}
+	if next.progress == nil && r.paused && len(next.entry.Data) > maxMessage { // it may wait for long
+		return
+	}
+	if n := len(r.queue); n >= reportBurst {
+		if next.progress == nil {
+			return
+		}
+		if last := &r.queue[n-1]; last.progress != nil {
+			last.progress = joinedProgress(last.progress, next.progress)
+			return
+		}
+	}
 	r.queue = append(r.queue, next)
-	if !r.pumping {
+	r.start()
+}
+
+// start starts the pump if it has work. The caller must hold r.mu, and r.ended must be open.
+func (r *reports) start() {
+	if !r.pumping && !r.paused && len(r.queue) > 0 {
 		r.pumping = true
 		go r.pump()
 	}
@@ -113,44 +155,71 @@ func joinedProgress(before, after *invoker.Progress) *invoker.Progress {
 	return &both
 }
 
-// pump sends the queue.
+// pump sends the queue, until it is empty or no request is being answered.
 func (r *reports) pump() {
-	limit := rate.NewLimiter(reportRate, reportBurst)
-	for {
-		r.mu.Lock()
-		if len(r.queue) == 0 {
-			select {
-			case <-r.ended:
-				close(r.done)
-				r.mu.Unlock()
-				return
-			default:
-			}
-			r.pumping = false
-			r.mu.Unlock()
-			return
-		}
-		next := r.queue[0]
-		r.queue = r.queue[1:]
-		ctx, session := r.ctx, r.session
-		r.mu.Unlock()
-		if wait := limit.Reserve().Delay(); wait > 0 {
+	for r.goesOn() {
+		wait := r.limit.Reserve().Delay()
+		if wait > 0 {
 			select {
 			case <-time.After(wait):
 			case <-r.ended:
 			}
 		}
-		r.send(ctx, session, next)
+		r.send(wait > 0)
 	}
 }
 
-func (r *reports) send(ctx context.Context, session *mcp.ServerSession, next report) {
+// goesOn reports whether the pump has work. If not, the pump has ended.
+func (r *reports) goesOn() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pumping = len(r.queue) > 0 && !r.paused; r.pumping {
+		return true
+	}
+	select {
+	case <-r.ended:
+		close(r.done)
+	default:
+	}
+	return false
+}
+
+// next removes a report from the queue. If it had to wait, next also removes the following
+// progress reports and merges them. The caller must hold r.mu.
+func (r *reports) next(isLate bool) report {
+	next := r.queue[0]
+	r.queue = r.queue[1:]
+	for isLate && next.progress != nil && len(r.queue) > 0 {
+		after := r.queue[0].progress
+		if after == nil || len(next.progress.Message)+len(after.Message) >= maxMessage {
+			break
+		}
+		next.progress = joinedProgress(next.progress, after)
+		r.queue = r.queue[1:]
+	}
+	return next
+}
+
+// send sends the next report as part of the response to the request that is being answered.
+func (r *reports) send(isLate bool) {
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	r.mu.Lock()
+	if r.paused || len(r.queue) == 0 {
+		r.mu.Unlock()
+		return
+	}
+	next, ctx, session, token := r.next(isLate), r.ctx, r.session, r.token
+	r.mu.Unlock()
 	if next.progress == nil {
 		data := next.entry.Data
 		if !json.Valid(data) {
 			data = json.RawMessage("null")
 		}
 		_ = session.Log(ctx, &mcp.LoggingMessageParams{Level: mcp.LoggingLevel(next.entry.Level), Logger: next.entry.Logger, Data: data})
+		return
+	}
+	if token == nil {
 		return
 	}
 	p := next.progress
@@ -160,7 +229,7 @@ func (r *reports) send(ctx context.Context, session *mcp.ServerSession, next rep
 	}
 	r.begun, r.last = true, done
 	_ = session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-		ProgressToken: r.token, Progress: done, Total: p.Total, Message: p.Message,
+		ProgressToken: token, Progress: done, Total: p.Total, Message: p.Message,
 	})
 }
 
@@ -170,6 +239,9 @@ func (r *reports) end() {
 	r.mu.Lock()
 	close(r.ended)
 	pumping, ctx := r.pumping, r.ctx
+	if r.paused {
+		r.queue = nil // no request can have them before the result
+	}
 	r.mu.Unlock()
 	if !pumping {
 		return
@@ -186,9 +258,24 @@ func (r *reports) end() {
 	r.queue = nil // nothing follows the result
 }
 
-// goOn sends further reports as part of the response to another request.
-func (r *reports) goOn(ctx context.Context, session *mcp.ServerSession) {
+// pause keeps further reports until goOn: the request that is being answered ends before the call.
+func (r *reports) pause() {
+	r.sending.Lock() // nothing follows the response
+	defer r.sending.Unlock()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ctx, r.session = ctx, session
+	r.paused = true
+}
+
+// goOn sends further reports as part of the response to another request, which has a progress
+// token of its own.
+func (r *reports) goOn(ctx context.Context, session *mcp.ServerSession, token any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.paused, r.ctx, r.session, r.token = false, ctx, session, token
+	select {
+	case <-r.ended:
+	default:
+		r.start()
+	}
 }

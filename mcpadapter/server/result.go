@@ -68,7 +68,7 @@ func passedMeta(said json.RawMessage) map[string]any {
 	return meta
 }
 
-// blocks writes content as blocks. It returns the first structured content, which has
+// writeBlocks writes content as blocks. It returns the first structured content, which has
 // its own member in the result. If this is the only content, it is also written as
 // text, for clients that do not read that member (MCP 2025-11-25, server/tools §
 // Structured Content). Further structured content has no such member and is written as
@@ -98,7 +98,7 @@ func writeBlocks(w *jsonobject.Writer, content []canister.Content) (structured j
 	return structured
 }
 
-// block writes one block (MCP 2025-11-25, schema § ContentBlock). It restores the
+// writeBlock writes one block (MCP 2025-11-25, schema § ContentBlock). It restores the
 // members that were kept in the metadata of content from another server.
 func writeBlock(w *jsonobject.Writer, c canister.Content) {
 	b := jsonobject.New()
@@ -139,7 +139,7 @@ func writeBlock(w *jsonobject.Writer, c canister.Content) {
 	w.Append(b.End())
 }
 
-// link writes the members of a resource (MCP 2025-11-25, schema § Resource).
+// writeLink writes the members of a resource (MCP 2025-11-25, schema § Resource).
 func writeLink(w *jsonobject.Writer, c canister.LinkContent) {
 	w.Text("uri", c.URI)
 	w.Text("name", cmp.Or(c.Name, c.URI)) // the member is required

@@ -32,7 +32,8 @@ type rounds struct {
 	memory *bodymemory.Memory
 	owner  string // the identity of the client
 	client string
-	goOn   func(context.Context, *mcp.ServerSession) // called at each further round; may be nil
+	pause  func()                                                                   // called before the response of a round that is not the last; may be nil
+	goOn   func(ctx context.Context, session *mcp.ServerSession, progressToken any) // called at each further round; nil if pause is
 	cancel context.CancelCauseFunc
 	wake   chan struct{} // signals a new question; buffers one
 	ended  chan struct{} // closed when result and err are set
@@ -241,6 +242,9 @@ func (p *parked) park(r *rounds, open mcp.InputRequestMap) (mcp.Result, error) {
 	p.count[r.client]++
 	p.calls[state] = &parkedCall{r, time.AfterFunc(p.timeout, func() { p.expired(state) })}
 	p.mu.Unlock()
+	if r.pause != nil {
+		r.pause()
+	}
 	w := jsonobject.New()
 	w.Text("resultType", "input_required")
 	w.Raw("inputRequests", text)
@@ -289,10 +293,10 @@ func (p *parked) resumed(state, what string, from *caller) (*rounds, error) {
 }
 
 // resume passes the answers of a request to its questions, and returns the response of
-// the next round.
-func (r *rounds) resume(ctx context.Context, session *mcp.ServerSession, answers mcp.InputResponseMap) (mcp.Result, error) {
+// the next round. progressToken belongs to the request; may be nil.
+func (r *rounds) resume(ctx context.Context, session *mcp.ServerSession, progressToken any, answers mcp.InputResponseMap) (mcp.Result, error) {
 	if r.goOn != nil {
-		r.goOn(ctx, session)
+		r.goOn(ctx, session, progressToken)
 	}
 	r.mu.Lock()
 	for id, answer := range answers {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/servedcall"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -102,7 +103,7 @@ func (s *selections) seenBy(selection *ensemble.Selection, set *toolset) *toolse
 func (set *toolset) seenBy(selection *ensemble.Selection, ownNames bool) *toolset {
 	some := &toolset{catalog: set.catalog, whole: set, byName: make(map[string]*offeredTool), log: zap.NewNop()}
 	for _, t := range set.own {
-		if selection.Contains(itemOf(t, t.Ensemble())) {
+		if selection.Contains(servedcall.Item(t, t.Ensemble())) {
 			some.own = append(some.own, t)
 		}
 	}

@@ -136,7 +136,7 @@ func (s *Server) newSDK() *mcp.Server {
 		handle = next
 		return s.receive(next)
 	})
-	server.AddSendingMiddleware(s.listeners.filter)
+	server.AddSendingMiddleware(s.listeners.filter, tryLog)
 	return server
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serving is a server with a client of the SDK, over a transport.
+// servings are servers with a client of the SDK, one for each transport.
 var servings = []struct {
 	name    string
 	connect func(t *testing.T, srv *server.Server, client *mcp.Client, protocol string) *mcp.ClientSession

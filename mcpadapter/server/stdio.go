@@ -44,10 +44,8 @@ func (s *Server) Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser
 	values := append(s.options.Trusted[:len(s.options.Trusted):len(s.options.Trusted)], invoker.TrustedFrom(ctx)...)
 	name := "stdio " + rand.Text()
 	t := newStream(s, name, in, out)
-	identity := access.Identity("", values)
-	if access.IdentityFrom(ctx) == "" {
-		ctx = access.WithIdentity(ctx, identity)
-	}
+	identity := cmp.Or(access.IdentityFrom(ctx), access.Identity("", values)) // a transport knows more, such as the token
+	ctx = access.WithIdentity(ctx, identity)
 	client := cmp.Or(access.OriginFrom(ctx).Client, name) // which may have several streams
 	from := &caller{
 		ctx: invoker.WithTrusted(ctx, values...), identity: identity, client: client, asks: true, gone: t.eof,

@@ -25,6 +25,7 @@ import (
 // TestServerSources runs the suite of sources over servers of this package with clients
 // of package mcpadapter: the parts of a gateway of gateways.
 func TestServerSources(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range mcptest.Protocols {
 		for _, stateless := range []bool{false, true} {
 			if stateless && protocol != mcptest.Protocols[0] {

@@ -5,9 +5,11 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -96,6 +98,43 @@ const (
 	ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
 )
 
+// A batch that comes again after Retry-After is admitted, and one that can never be is refused for good.
+func TestBatchesAndTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, end := overPipes(t, false, &server.Options{Rate: 0.5, Burst: 4})
+		defer end()
+		batch := func(n int) *http.Response {
+			var messages []string
+			for i := range n {
+				messages = append(messages, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i))
+			}
+			response := send(t, client, "", "["+strings.Join(messages, ",")+"]")
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+			return response
+		}
+		if response := batch(4); response.StatusCode == http.StatusTooManyRequests {
+			t.Errorf("a batch as large as the burst: %s", response.Status)
+		}
+		response, tries := batch(4), 1
+		for ; response.StatusCode == http.StatusTooManyRequests && tries < 9; tries++ {
+			seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Duration(seconds) * time.Second)
+			response = batch(4)
+		}
+		if tries != 3 { // the first is refused before its size is known
+			t.Errorf("the next one: %s after %d tries", response.Status, tries)
+		}
+		time.Sleep(time.Hour)
+		if response := batch(5); response.StatusCode != http.StatusBadRequest || response.Header.Get("Retry-After") != "" {
+			t.Errorf("a batch larger than the burst: %s, %q", response.Status, response.Header)
+		}
+	})
+}
+
 // A session ends when it has been unused for its time, and not before.
 func TestIdleSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +187,7 @@ func TestQuietCall(t *testing.T) {
 	}
 }
 
-// kept is a sink that says when a record is there.
+// keeps is a sink that says when a record is there.
 type keeps chan audit.Record
 
 func (k keeps) Record(_ context.Context, record *audit.Record) error {

@@ -119,8 +119,8 @@ func (s *Server) find(ctx context.Context, name string, from *caller) (*offeredT
 }
 
 // fill assigns names to the tools: first the server's own tools, which have only one
-// name; then, with ownNames, roster tools whose own name is unique in the roster; and the
-// rest by the names that models see.
+// name; then, with ownNames, roster tools whose own name no other tool of the roster
+// has, as its own or as the name that models see; and the rest by the names that models see.
 func (set *toolset) fill(tools []*ensemble.Tool, ownNames bool) {
 	for _, t := range set.own {
 		set.add(t, t.Definition().Name)
@@ -128,6 +128,7 @@ func (set *toolset) fill(tools []*ensemble.Tool, ownNames bool) {
 	named := make(map[string]int)
 	for _, t := range tools {
 		named[t.Definition().Name]++
+		named[t.Name()]++
 	}
 	for _, t := range tools {
 		name := t.Name()

@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/consort-go/consort/internal/accesslog"
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
@@ -106,7 +107,7 @@ func peerOf(from *caller, session mcp.Session, version string) telemetry.Peer {
 
 // routeOfHTTP returns the network route of a request over HTTP.
 func routeOfHTTP(r *http.Request) telemetry.Peer {
-	peer := telemetry.Peer{Transport: "tcp", Network: "http", Address: hostOf(r.RemoteAddr)}
+	peer := telemetry.Peer{Transport: "tcp", Network: "http", Address: hostnames.WithoutPort(r.RemoteAddr)}
 	if _, number, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		peer.Port, _ = strconv.Atoi(number)
 	}

@@ -107,6 +107,16 @@ func (r *Reader) WrongKey(n *document.Node, format string, args ...any) *documen
 	return r.Faults.Add(FaultAt(r.Source.Of(n), n.KeyAt, n.Path(), format, args...))
 }
 
+// EmptyLists reports lists of globs in the table n that have no elements, because
+// an empty list could be taken for everything and for nothing.
+func (r *Reader) EmptyLists(n *document.Node, keys ...string) {
+	for _, key := range keys {
+		if list, ok := n.Member(key).AsList(); ok && len(list) == 0 {
+			r.Wrong(n.Member(key), `expected at least one element; "*" matches everything`)
+		}
+	}
+}
+
 // WrongKind reports that n does not have the expected kind.
 func (r *Reader) WrongKind(n *document.Node, kind string) {
 	r.Wrong(n, "expected %s, found %s", kind, n.Kind())

@@ -36,8 +36,8 @@ func trustedValue(name string, t values.Trusted) (invoker.Value, error) {
 	return value, nil
 }
 
-// TrustedValues returns the values of a table, sorted by name. path is the path of the
-// table, for errors.
+// TrustedValues returns the values of a table, sorted by name. The caller may append to the
+// slice. path is the path of the table, for errors.
 func TrustedValues(path string, table map[string]values.Trusted) ([]invoker.Value, error) {
 	var values []invoker.Value
 	var errs []error
@@ -49,7 +49,7 @@ func TrustedValues(path string, table map[string]values.Trusted) ([]invoker.Valu
 		}
 		values = append(values, value)
 	}
-	return values, errors.Join(errs...)
+	return slices.Clip(values), errors.Join(errs...)
 }
 
 // trusted is a trusted value itself, or a table with more settings.

@@ -20,7 +20,7 @@ func clientBudgetFields(b *serve.Budget) []grammar.Field {
 }
 
 func checkClientBudget(b *serve.Budget, r *grammar.Reader, n *document.Node) {
-	emptyLists(r, n, "clients")
+	r.EmptyLists(n, "clients")
 	if n.Member("window") == nil {
 		r.Missing(n, "window", `missing: expected "hour", "day" or "month"`)
 	}

@@ -110,7 +110,7 @@ func traceAddress(to *values.Value) grammar.Kind {
 }
 
 func checkClient(c *serve.Client, r *grammar.Reader, n *document.Node) {
-	emptyLists(r, n, "allow", "deny")
+	r.EmptyLists(n, "allow", "deny")
 	var first *document.Node
 	for _, key := range []string{"token", "token_hash", "certificate"} {
 		switch found := n.Member(key); {
@@ -167,6 +167,9 @@ func (s offer) check(r *grammar.Reader, n *document.Node, hasModel bool) {
 		}
 	}
 	s.certificates(r, n, clients)
+	if list, ok := n.Member("hosts").AsList(); ok && len(list) == 0 {
+		r.Wrong(n.Member("hosts"), "expected the names that clients use; without the key, any name is answered if clients are identified, and otherwise only localhost and its addresses")
+	}
 	if list, ok := clients.AsList(); ok && len(list) == 0 {
 		r.Wrong(clients, "expected at least one client")
 	}

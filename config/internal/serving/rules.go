@@ -50,7 +50,7 @@ func checkClientRule(rule *serve.Rule, r *grammar.Reader, n *document.Node) {
 			r.WrongKey(stray, `only for a rule with action = "ask"`)
 		}
 	}
-	emptyLists(r, n, "clients", "ensembles", "tools", "prompts", "resources")
+	r.EmptyLists(n, "clients", "ensembles", "tools", "prompts", "resources")
 	hints := rule.ReadOnly != nil || rule.Idempotent != nil || rule.Destructive != nil || rule.OpenWorld != nil
 	for _, key := range []string{"prompts", "resources"} {
 		switch stray := n.Member(key); {
@@ -58,16 +58,6 @@ func checkClientRule(rule *serve.Rule, r *grammar.Reader, n *document.Node) {
 			r.WrongKey(stray, "a rule that asks is about tools, which alone are called")
 		case stray != nil && hints:
 			r.WrongKey(stray, "a rule with a hint is about tools, which alone have hints; make it two rules")
-		}
-	}
-}
-
-// emptyLists reports lists without elements, because they could be taken for everything
-// and for nothing.
-func emptyLists(r *grammar.Reader, n *document.Node, keys ...string) {
-	for _, key := range keys {
-		if list, ok := n.Member(key).AsList(); ok && len(list) == 0 {
-			r.Wrong(n.Member(key), `expected at least one element; "*" matches everything`)
 		}
 	}
 }
@@ -365,7 +355,7 @@ func profileFields(p *serve.Profile) []grammar.Field {
 }
 
 func checkProfile(p *serve.Profile, r *grammar.Reader, n *document.Node) {
-	emptyLists(r, n, "allow", "deny")
+	r.EmptyLists(n, "allow", "deny")
 	switch name := n.Member("name"); {
 	case name == nil:
 		r.Missing(n, "name", `missing: expected the end of its path, such as name = "coding" for /mcp/coding`)
@@ -427,11 +417,23 @@ func (s offer) checkRules(r *grammar.Reader, n *document.Node) {
 		if i >= len(rules) {
 			return
 		}
-		elements, _ := rules[i].Member("clients").AsList()
-		for j, pattern := range rule.Clients {
-			if j < len(elements) && s.OIDC == nil && !slices.ContainsFunc(s.Clients, func(c serve.Client) bool { return c.Name != "" && glob.Match(pattern, c.Name) }) {
-				r.Wrong(elements[j], "no client has such a name%s", s.clientNames())
-			}
+		s.knownClients(r, rules[i].Member("clients"), rule.Clients)
+	}
+	budgets, _ := n.Member("budgets").AsList()
+	for i, b := range s.Budgets {
+		if i < len(budgets) {
+			s.knownClients(r, budgets[i].Member("clients"), b.Clients)
+		}
+	}
+}
+
+// knownClients reports patterns in a list that match no client. An issuer can give clients any name, and
+// "*" matches clients without one too.
+func (s offer) knownClients(r *grammar.Reader, list *document.Node, patterns []string) {
+	elements, _ := list.AsList()
+	for i, pattern := range patterns {
+		if i < len(elements) && s.OIDC == nil && !glob.Match(pattern, "") && !slices.ContainsFunc(s.Clients, func(c serve.Client) bool { return c.Name != "" && glob.Match(pattern, c.Name) }) {
+			r.Wrong(elements[i], "no client has such a name%s", s.clientNames())
 		}
 	}
 }

@@ -37,7 +37,7 @@ func parseHash(text string) (hash [sha256.Size]byte) {
 	return hash
 }
 
-// hash returns the hash of the client's token; zero without a token.
+// hashOf returns the hash of the client's token; zero without a token.
 func hashOf(c *serve.Client) [sha256.Size]byte {
 	if token := c.Token.Reveal(); token != "" {
 		return sha256.Sum256([]byte(token))

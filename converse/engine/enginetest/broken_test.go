@@ -212,6 +212,16 @@ var engineBreaks = map[string]func(*brokenEngine){
 		ended, ok := event.(engine.Ended)
 		return event, !ok || ended.Error == ""
 	}),
+	"Fail/calls": func(b *brokenEngine) {
+		b.send = func(ctx context.Context, conversation string, message canister.User) error {
+			err := b.Local.Send(ctx, conversation, message)
+			if errors.Is(err, engine.ErrBusy) {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			return err
+		}
+	},
 	"Fail/panic": watching(func(event engine.Event) (engine.Event, bool) {
 		if ended, ok := event.(engine.Ended); ok {
 			ended.Error = ""

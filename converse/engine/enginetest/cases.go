@@ -30,6 +30,7 @@ var engineCases = []engineCase{
 	{"Send/side-by-side", false, "many conversations run concurrently without delaying each other", sendSideBySide},
 	{"Fail/retried", false, "a turn that fails temporarily is retried, and the failure leaves nothing in the log", failRetried},
 	{"Fail/ends", false, "a turn that cannot succeed ends with an error that Watch reports, and the next message is answered", failEnds},
+	{"Fail/calls", false, "a message behind calls that no turn can complete is refused with ErrBusy, and does not wait", failCalls},
 	{"Fail/panic", false, "a model that panics fails only its conversation", failPanic},
 	{"Answer/allow", false, "a call that waits for an approval is made once after the approval; repeating the same answer is not an error", answerAllow},
 	{"Answer/deny", false, "a denied call is not made, and the turn continues", answerDeny},
@@ -228,6 +229,19 @@ func failEnds(s *engineSubject) {
 	s.send(talk, "m2", "say hello")
 	s.answered(talk, "m2")
 	s.said(talk, "refuse", "say hello", "hello")
+}
+
+func failCalls(s *engineSubject) {
+	if err := s.Store.Append(s.context(), talk, 0, message("m1", "call effect one"),
+		canister.Result{Head: canister.Head{ID: "r"}, Invocation: "none"}, // no history may have it
+		canister.Assistant{Head: canister.Head{ID: "a"}, Finish: canister.FinishInvocations},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a", CallID: "c", Name: "stage__effect", Arguments: `{"what":"one"}`}); err != nil {
+		s.Fatalf("Append: %v", err)
+	}
+	if err := s.process.Engine.Send(s.context(), talk, message("m2", "say hello")); !errors.Is(err, engine.ErrBusy) || errors.Is(err, context.DeadlineExceeded) {
+		s.Errorf("Send returned %v, want ErrBusy", err)
+	}
+	s.effects("one", 0)
 }
 
 func failPanic(s *engineSubject) {

@@ -335,8 +335,8 @@ type unsure struct {
 	history.Store
 	appends bool
 	failed  bool
-	after   func(canisters []canister.Canister) // runs after it
-	late    func()                              // runs before the second append
+	after   func(id string, canisters []canister.Canister) // runs after it
+	late    func()                                         // runs before the second append
 }
 
 var errUnsure = errors.New("the connection was lost")
@@ -353,7 +353,7 @@ func (u *unsure) Append(ctx context.Context, id string, length int, canisters ..
 	if u.appends {
 		err = u.Store.Append(ctx, id, length, canisters...)
 	}
-	u.after(canisters)
+	u.after(id, canisters)
 	return errors.Join(err, errUnsure)
 }
 
@@ -397,7 +397,7 @@ func TestImportOfUnknownOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := history.NewMemory()
 			ctx, cancel := context.WithCancel(t.Context())
-			ids, err := taken(bundle.Import(ctx, &unsure{Store: store, appends: try.appends, after: func(list []canister.Canister) {
+			ids, err := taken(bundle.Import(ctx, &unsure{Store: store, appends: try.appends, after: func(_ string, list []canister.Canister) {
 				if try.also != nil {
 					try.also(t, store, list)
 				}
@@ -417,21 +417,87 @@ func TestImportOfUnknownOutcome(t *testing.T) {
 // The append of unknown outcome may take effect only while the import finds out: the second
 // append waits for it.
 func TestImportTakesEffectLate(t *testing.T) {
-	text := exported(t, filled(t, history.NewMemory()), "talk")
-	store := history.NewMemory()
-	var commit func()
-	late := &unsure{Store: store, after: func(list []canister.Canister) {
-		commit = func() {
-			if err := store.Append(t.Context(), "talk", 0, list...); err != nil {
-				t.Error(err)
+	for _, id := range []string{"talk", "copy"} {
+		was := map[string]string{"talk": "talk", "copy": "waits"}[id]
+		text := exported(t, filled(t, history.NewMemory()), was)
+		store := history.NewMemory()
+		var commit func()
+		late := &unsure{Store: store, after: func(at string, list []canister.Canister) {
+			commit = func() {
+				if err := store.Append(t.Context(), at, 0, list...); err != nil {
+					t.Error(err)
+				}
+			}
+		}, late: func() { commit(); commit = func() {} }}
+		options := &bundle.ImportOptions{ID: func(string) string { return id }}
+		if ids, err := taken(bundle.Import(t.Context(), late, strings.NewReader(text), options)); len(ids) > 0 || !errors.Is(err, errUnsure) {
+			t.Errorf("taken up: %q, %v", ids, err)
+		}
+		commit() // at the latest now
+		for info, err := range store.List(t.Context(), history.Filter{}) {
+			t.Errorf("as %q: there is %+v, %v", id, info, err)
+		}
+	}
+}
+
+// An import of a conversation that rests names the temporary conversation if its append may still take effect.
+func TestImportOfWhatRestsCannotAppend(t *testing.T) {
+	text := exported(t, filled(t, history.NewMemory()), "waits")
+	_, err := taken(bundle.Import(t.Context(), full{history.NewMemory()}, strings.NewReader(text), &bundle.ImportOptions{ID: func(string) string { return "copy" }}))
+	if err == nil || !strings.Contains(err.Error(), `"import-`) {
+		t.Error(err)
+	}
+}
+
+// full is a store to which nothing can be appended.
+type full struct{ history.Store }
+
+func (full) Append(context.Context, string, int, ...canister.Canister) error { return errUnsure }
+
+// stuck is a store that forks nothing, or says so, and from which nothing can be deleted.
+type stuck struct {
+	history.Store
+	forks bool
+}
+
+func (s stuck) Fork(ctx context.Context, conversation string, length int, to string) error {
+	if !s.forks {
+		return errUnsure
+	}
+	return errors.Join(s.Store.Fork(ctx, conversation, length, to), errUnsure)
+}
+
+func (stuck) Delete(context.Context, string, int) error { return errors.New("the disk is full") }
+
+// What an interrupted import of a conversation that rests leaves is not open. A fork that was made
+// despite an error counts.
+func TestImportOfWhatRestsIsInterrupted(t *testing.T) {
+	text := exported(t, filled(t, history.NewMemory()), "waits")
+	for _, forks := range []bool{false, true} {
+		store := history.NewMemory()
+		_, err := taken(bundle.Import(t.Context(), stuck{store, forks}, strings.NewReader(text), &bundle.ImportOptions{ID: func(was string) string { return "copy" }}))
+		if err == nil || !strings.Contains(err.Error(), "import-") || errors.Is(err, errUnsure) == forks {
+			t.Errorf("forks: %v: %v", forks, err)
+		}
+		var all int
+		for info, err := range store.List(t.Context(), history.Filter{}) {
+			isOpen := history.Filter{Open: true}.Match(info)
+			if all++; err != nil || isOpen != (info.ID == "copy") {
+				t.Errorf("forks: %v: %q is open: %v (%v)", forks, info.ID, isOpen, err)
 			}
 		}
-	}, late: func() { commit(); commit = func() {} }}
-	if ids, err := taken(bundle.Import(t.Context(), late, strings.NewReader(text), nil)); len(ids) > 0 || !errors.Is(err, errUnsure) {
-		t.Errorf("taken up: %q, %v", ids, err)
+		if want := map[bool]int{false: 1, true: 2}[forks]; all != want {
+			t.Errorf("forks: %v: there are %d conversations, want %d", forks, all, want)
+		}
 	}
-	commit() // at the latest now
-	if info, err := store.Info(t.Context(), "talk"); !errors.Is(err, history.ErrNotFound) {
-		t.Errorf("there is %+v, %v", info, err)
+}
+
+// An existing conversation stays when another is imported under its ID.
+func TestImportOfWhatRestsLeavesWhatIsThere(t *testing.T) {
+	store := filled(t, history.NewMemory())
+	text := exported(t, store, "waits")
+	_, err := taken(bundle.Import(t.Context(), store, strings.NewReader(text), &bundle.ImportOptions{ID: func(string) string { return "talk" }}))
+	if !errors.Is(err, history.ErrExists) || len(canisters(t, store, "talk")) != len(conversations()["talk"]) {
+		t.Errorf("%v", err)
 	}
 }

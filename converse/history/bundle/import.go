@@ -6,16 +6,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/canister/sequence"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/forked"
 	"github.com/consort-go/consort/internal/transcript"
 )
 
@@ -41,7 +44,14 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Import adds the conversations of a bundle of lines to a store, with their titles,
 // tags and owners, and yields the Info of each one added. Created and Changed are the
-// time of the import, and the parent of a fork is not kept.
+// time of the import, and the parent of a fork is not kept: Parent is empty, or the ID of a
+// conversation that is deleted at once.
+//
+// A conversation in the middle of a turn goes on in the store, with two exceptions: a fork
+// that has no canister of its own yet, and a conversation that gets another ID. They are added
+// as forks of a conversation that is deleted at once, so that an engine continues them only
+// after a message. Its ID begins with "import-". If the process dies it may be left; an error
+// after which it may be left has its ID.
 //
 // Each conversation is added as a whole or not at all. One that is truncated or is not
 // a valid history ([sequence.Check]) is an [*Error], which ends the sequence. An error
@@ -189,6 +199,9 @@ func (b *reader) add(ctx context.Context, store history.Store, id string, about 
 	case !errors.Is(err, history.ErrNotFound):
 		return history.Info{}, err
 	}
+	if rests(id, about, canisters) {
+		return addFork(ctx, store, id, about, canisters)
+	}
 	err := store.Append(ctx, id, 0, canisters...)
 	if _, taken := errors.AsType[*history.ConflictError](err); taken { // by another writer, just now
 		return history.Info{}, fmt.Errorf("bundle: conversation %q: %w", id, history.ErrExists)
@@ -202,7 +215,58 @@ func (b *reader) add(ctx context.Context, store history.Store, id string, about 
 	return store.Info(ctx, id)
 }
 
-// withdrawTimeout bounds withdraw, which the context of the caller does not end.
+// rests reports whether an engine must not continue a conversation by itself: it ends in the middle
+// of a turn, and is a fork without canisters of its own, or a copy under another ID, whose calls
+// would not carry the keys of the original's.
+func rests(id string, about transcript.About, canisters []canister.Canister) bool {
+	isOpen := history.Filter{Open: true}.Match(history.Info{Last: canisters[len(canisters)-1].Kind()})
+	isUntouched := forked.IsUntouched(history.Info{Length: about.Length, Parent: about.Parent, ParentLength: about.ParentLength})
+	return isOpen && (isUntouched || id != about.ID)
+}
+
+// addFork creates a conversation as a fork of a temporary one, which is deleted. That ends with an
+// answer, so that no engine continues it if the process dies.
+func addFork(ctx context.Context, store history.Store, id string, about transcript.About, canisters []canister.Canister) (history.Info, error) {
+	temporary := forked.Imported + rand.Text()
+	answer := canister.Assistant{
+		Head: canister.Head{ID: rand.Text(), Time: time.Now()}, Finish: canister.FinishStop,
+		Content: canister.Texts("An import of this conversation was interrupted. Delete this copy."),
+	}
+	ended := append(slices.Clip(canisters), answer)
+	appended := store.Append(ctx, temporary, 0, ended...)
+	err := appended
+	if err == nil {
+		err = store.Describe(ctx, temporary, change(about))
+	}
+	if err == nil {
+		err = store.Fork(ctx, temporary, len(canisters), id)
+	}
+	lasting, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTimeout)
+	defer cancel()
+	info, unread := store.Info(lasting, id)
+	if unread == nil && info.Parent == temporary { // also if an error came after the fork
+		err = nil
+	}
+	var left error
+	if appended != nil { // it may take effect yet, and this one waits for it
+		left = store.Append(lasting, temporary, 0, ended...)
+	}
+	if deleted := store.Delete(lasting, temporary, history.AnyLength); deleted != nil && !errors.Is(deleted, history.ErrNotFound) {
+		left = deleted
+	}
+	if left != nil {
+		err = errors.Join(err, fmt.Errorf("bundle: the temporary conversation %q may be in the store, delete it: %w", temporary, left))
+	}
+	switch {
+	case err == nil:
+		return info, unread
+	case errors.Is(err, history.ErrExists):
+		return info, fmt.Errorf("bundle: conversation %q: %w", id, err)
+	}
+	return history.Info{}, err
+}
+
+// withdrawTimeout bounds withdraw and the end of addFork, which the context of the caller does not end.
 const withdrawTimeout = 10 * time.Second
 
 // withdraw deletes a conversation that could not be added as a whole, because an append that

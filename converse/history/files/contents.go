@@ -190,7 +190,7 @@ func (s *Store) writeContents(folder string, contents map[string][]byte) error {
 		}
 		s.step("content")
 	}
-	return errors.Join(syncFolder(dir), syncFolder(folder))
+	return errors.Join(s.syncFolder(dir), s.syncFolder(folder))
 }
 
 // replace writes a file atomically, also across a crash once its folder is synced. The

@@ -226,7 +226,7 @@ func checkDone(t *testing.T, s *Store, dir, name string) {
 		t.Errorf("at the end the info is %+v, %v", info, err)
 	}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && strings.HasPrefix(entry.Name(), ".") && entry.Name() != ".lock" && name != "append" && name != "describe" {
+		if err == nil && strings.HasPrefix(entry.Name(), ".") && entry.Name() != ".lock" && entry.Name() != ".rename.lock" && name != "append" && name != "describe" {
 			t.Errorf("%s is left", path)
 		}
 		return err

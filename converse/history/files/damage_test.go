@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,10 +17,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/foldername"
 )
 
 // kept makes a store with a conversation of two appends, one canister and
@@ -243,6 +246,119 @@ func TestSynced(t *testing.T) {
 		t.Errorf("after a sync that failed there is %q", got)
 	}
 	appends(6, nil)
+}
+
+// A conversation behind a symbolic link is listed and found like others. Delete removes the link
+// and the conversation, and nothing else, also after a crash.
+func TestConversationBehindLink(t *testing.T) {
+	for _, relative := range []bool{false, true} {
+		for _, crash := range []bool{false, true} {
+			disk := t.TempDir()
+			dir, target := filepath.Join(disk, "store"), filepath.Join(disk, "other", "talk")
+			s := open(t, dir)
+			if err := errors.Join(s.Append(t.Context(), "talk", 0, three(0)...), os.MkdirAll(target, 0o700), os.Remove(target),
+				os.Rename(filepath.Join(dir, "talk"), target), os.WriteFile(filepath.Join(target, "other"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			link := target
+			if relative {
+				link = "../other/talk"
+			}
+			if err := errors.Join(os.Symlink(link, filepath.Join(dir, "talk")), os.Symlink("nowhere", filepath.Join(dir, "lost")),
+				os.Symlink(filepath.Join(target, "other"), filepath.Join(dir, "file")), s.Append(t.Context(), "talk", 3, three(3)...)); err != nil {
+				t.Fatal(err)
+			}
+			conversations := 0
+			for info, err := range s.List(t.Context(), history.Filter{Text: "short"}) {
+				if err != nil || info.ID != "talk" || info.Length != 6 {
+					t.Errorf("there is %+v, %v", info, err)
+				}
+				conversations++
+			}
+			if conversations != 1 {
+				t.Errorf("%d conversations are listed", conversations)
+			}
+			if crash {
+				if err := os.Mkdir(filepath.Join(dir, removing+"1"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(filepath.Join(dir, "talk"), filepath.Join(dir, removing+"1", gone)); err != nil {
+					t.Fatal(err)
+				}
+				s = open(t, dir)
+			} else if err := s.Delete(t.Context(), "talk", 6); err != nil {
+				t.Fatal(err)
+			}
+			if left, err := os.ReadDir(target); err != nil || len(left) != 1 || left[0].Name() != "other" {
+				t.Errorf("there is left %v, %v", left, err)
+			}
+			if left, err := filepath.Glob(filepath.Join(dir, removing+"*")); err != nil || len(left) > 0 {
+				t.Errorf("there is left %v, %v", left, err)
+			}
+			if err := s.Append(t.Context(), "talk", 0, three(0)...); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// A link to a conversation of the same store is another name for it. Delete removes only the link.
+func TestLinkWithinStore(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := errors.Join(s.Append(t.Context(), "talk", 0, three(0)...), os.Symlink("talk", filepath.Join(dir, "again"))); err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range s.List(t.Context(), history.Filter{}) {
+		if err != nil || info.ID != "talk" {
+			t.Errorf("the list has %q, %v", info.ID, err)
+		}
+	}
+	if err := s.Delete(t.Context(), "again", history.AnyLength); err != nil {
+		t.Fatal(err)
+	}
+	if got := ids(read(t, s, "talk")); got != "c0 c1 c2" {
+		t.Errorf("there is %q", got)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "again")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the link is there: %v", err)
+	}
+}
+
+// A process may have crashed between the removal of a name and its sync. Deleting again syncs it.
+func TestDeleteAgainSyncs(t *testing.T) {
+	s := open(t, t.TempDir())
+	broken := errors.New("the disk is broken")
+	s.sync = func(*os.File) error { return broken }
+	if err := s.Delete(t.Context(), "talk", history.AnyLength); !errors.Is(err, broken) {
+		t.Errorf("Delete: %v", err)
+	}
+	s.sync = (*os.File).Sync
+	if err := s.Delete(t.Context(), "talk", history.AnyLength); err != nil {
+		t.Errorf("Delete: %v", err)
+	}
+}
+
+// Some file systems cannot sync folders: that is not an error. Other errors are.
+func TestFoldersThatCannotSync(t *testing.T) {
+	for fail, want := range map[error]error{syscall.EINVAL: nil, syscall.EIO: syscall.EIO} {
+		s := open(t, t.TempDir())
+		s.sync = func(file *os.File) error {
+			if info, err := file.Stat(); err != nil || info.IsDir() {
+				return errors.Join(err, &os.PathError{Op: "sync", Path: file.Name(), Err: fail})
+			}
+			return file.Sync()
+		}
+		if err := s.Append(t.Context(), "talk", 0, three(0)...); !errors.Is(err, want) {
+			t.Errorf("Append with %v: %v, want %v", fail, err, want)
+		}
+		if want != nil {
+			continue
+		}
+		if err := errors.Join(s.Fork(t.Context(), "talk", 2, "fork"), s.Delete(t.Context(), "talk", history.AnyLength), spends(t, s, "r")); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // A writer that waits for a conversation that is deleted meanwhile does not write to
@@ -496,6 +612,77 @@ func TestMadeByHand(t *testing.T) {
 	}
 }
 
+// A conversation without info.json is available under its ID. If this is not the name of its folder, a list has
+// it once it is described.
+func TestInfoRemoved(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	defer s.Close()
+	if err := s.Append(t.Context(), "Talk", 0, three(1)...); err != nil {
+		t.Fatal(err)
+	}
+	path := infoOf(filepath.Join(dir, foldername.Of("Talk")))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := s.Info(t.Context(), "Talk"); err != nil || info.ID != "Talk" || info.Length != 3 || info.Created.IsZero() {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if info, err := s.Info(t.Context(), "talk"); !errors.Is(err, history.ErrNotFound) {
+		t.Errorf("another conversation: %+v, %v", info, err)
+	}
+	if err := s.Fork(t.Context(), "Talk", 2, "fork"); err != nil {
+		t.Error(err)
+	}
+	for info, err := range s.List(t.Context(), history.Filter{}) {
+		_, isPermanent := errors.AsType[*history.CorruptError](err) // no search is repeated for it
+		if info.ID != "fork" && (!isPermanent || !strings.Contains(err.Error(), "consort history rename ID TITLE")) {
+			t.Errorf("the list has %+v, %v", info, err)
+		}
+	}
+	title := "again"
+	if err := s.Describe(t.Context(), "Talk", history.Change{Title: &title}); err != nil {
+		t.Fatal(err)
+	}
+	listed := 0
+	for info, err := range s.List(t.Context(), history.Filter{}) {
+		if err != nil || info.ID == "Talk" && info.Title != title {
+			t.Errorf("the list has %+v, %v", info, err)
+		}
+		listed++
+	}
+	if listed != 2 {
+		t.Errorf("the list has %d conversations, want 2", listed)
+	}
+}
+
+// A folder that cannot be read is no error of a list if no conversation can have its name. Others are reported.
+func TestListBesideAForeignFolder(t *testing.T) {
+	for name, isReported := range map[string]bool{"lost+found": false, "Folder": false, "talk2": true, foldername.Of("Talk"): true} {
+		dir := t.TempDir()
+		s := open(t, dir)
+		defer s.Close()
+		if err := s.Append(t.Context(), "talk", 0, three(1)...); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(name, filepath.Join(dir, name)); err != nil { // it cannot be read, also by root
+			t.Skip(err)
+		}
+		var ids []string
+		var failed error
+		for info, err := range s.List(t.Context(), history.Filter{}) {
+			if err != nil {
+				failed = errors.Join(failed, err)
+				continue
+			}
+			ids = append(ids, info.ID)
+		}
+		if !slices.Equal(ids, []string{"talk"}) || (failed != nil) != isReported {
+			t.Errorf("beside %q the list is %q: %v", name, ids, failed)
+		}
+	}
+}
+
 // A link named info.json stays, and its target is written.
 func TestInfoBehindLink(t *testing.T) {
 	dir := t.TempDir()
@@ -644,7 +831,7 @@ func TestContentsAreShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != ".lock" {
+	if left, err := os.ReadDir(dir); err != nil || slices.ContainsFunc(left, func(e fs.DirEntry) bool { return e.Name() != ".lock" && e.Name() != ".rename.lock" }) {
 		t.Errorf("there is left %v, %v", left, err)
 	}
 }

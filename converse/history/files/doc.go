@@ -33,7 +33,8 @@
 // docs/stores.md describes the layout. To move a separately stored content back
 // into its line, set its member (text, data, blob or json) and remove
 // io.github.consort-go/stored from its metadata. A folder without info.json is a
-// conversation with the folder's name.
+// conversation with the folder's name; if that has a hash, lists report it as an error until
+// Describe writes the file again.
 //
 // The store keeps no file open. For a bounded number of conversations it remembers
 // where every 64th canister begins in the file, so that data read once is not read

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/filelock"
 	"github.com/consort-go/consort/internal/foldername"
+	"github.com/consort-go/consort/internal/renamelock"
+	"github.com/consort-go/consort/internal/writefile"
 )
 
 // Options configure a store. Nil and the zero value use the defaults.
@@ -32,6 +35,8 @@ type Store struct {
 	step  func(string)                               // called at each step of a write; for tests
 	write func(*os.File, []byte, int64) (int, error) // writes; for tests
 	sync  func(*os.File) error                       // syncs; for tests
+
+	closes bool // files are closed before they, or their folders, are renamed
 
 	mu      sync.Mutex
 	closed  bool
@@ -70,6 +75,7 @@ func Open(dir string, options *Options) (*Store, error) {
 		dir:     dir,
 		clock:   options.Clock,
 		step:    func(string) {},
+		closes:  runtime.GOOS == "windows",
 		write:   (*os.File).WriteAt,
 		sync:    (*os.File).Sync,
 		indexes: map[string]index{},
@@ -174,33 +180,18 @@ func (s *Store) lock(ctx context.Context, folder string) (*locked, error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		file, err := os.OpenFile(linesOf(folder), os.O_RDWR, 0)
-		if err != nil {
-			leave()
-			return nil, err
-		}
-		err = filelock.Wait(ctx, file, true)
-		if err == nil && isAt(file, linesOf(folder)) {
-			return &locked{file, folder, leave}, nil
-		}
-		_ = file.Close()
-		if err != nil {
-			leave()
-			return nil, err
-		}
-		// It was deleted or replaced during the wait.
+	file, err := s.renames().Open(ctx, linesOf(folder), os.O_RDWR)
+	if err != nil {
+		leave()
+		return nil, err
 	}
+	return &locked{file, folder, leave}, nil
 }
 
-// isAt reports whether the path still names the file.
-func isAt(file *os.File, path string) bool {
-	is, err := file.Stat()
-	if err != nil {
-		return false
-	}
-	named, err := os.Stat(path)
-	return err == nil && os.SameFile(is, named)
+// renames returns the lock that is held while the folder of a conversation or the file of the
+// ledger is renamed, if the system needs it.
+func (s *Store) renames() renamelock.Lock {
+	return renamelock.Lock{Path: filepath.Join(s.dir, ".rename"), Used: s.closes}
 }
 
 // index returns the index of the current lines.
@@ -246,7 +237,7 @@ func (s *Store) settle(folder string) error {
 	if done {
 		return nil
 	}
-	if err := errors.Join(syncFolder(folder), syncFolder(s.dir)); err != nil {
+	if err := errors.Join(s.syncFolder(folder), s.syncFolder(s.dir)); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -257,6 +248,9 @@ func (s *Store) settle(folder string) error {
 	s.settled[folder] = true
 	return nil
 }
+
+// syncFolder returns when the names in a folder are on the disk.
+func (s *Store) syncFolder(folder string) error { return writefile.SyncPath(folder, s.sync) }
 
 // The prefixes of folders that are being created or removed.
 const (
@@ -292,7 +286,7 @@ func (s *Store) sweep() {
 		return
 	}
 	for _, folder := range left {
-		_ = os.RemoveAll(folder)
+		_ = s.discard(folder)
 	}
 }
 
@@ -331,7 +325,7 @@ func (s *Store) make(ctx context.Context, conversation, folder string, info hist
 	if err = errors.Join(err, lines.Close()); err != nil {
 		return err
 	}
-	if err := syncFolder(fresh); err != nil {
+	if err := s.syncFolder(fresh); err != nil {
 		return err
 	}
 	s.step("made")

@@ -13,7 +13,6 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/filelock"
 )
 
 // Ledger returns the ledger in the store's folder, which is shared by all processes
@@ -96,15 +95,26 @@ func (l *ledger) Settle(ctx context.Context, id string, spent map[string]int64) 
 		if !ok {
 			return nil
 		}
-		more, known := false, map[string]int64{}
-		for account, reserved := range open.Amounts {
+		known := map[string]int64{}
+		for account := range open.Amounts {
 			if amount, ok := spent[account]; ok {
-				more, known[account] = more || amount > reserved, amount
+				known[account] = amount
 			}
 		}
+		more := exceeds(open, known)
 		l.book.Settle(id, known)
 		return l.write(file, more, entry{Settle: id, Spent: known})
 	})
+}
+
+// exceeds reports whether an account spends more than was reserved.
+func exceeds(open budget.Open, spent map[string]int64) bool {
+	for account, reserved := range open.Amounts {
+		if spent[account] > reserved {
+			return true
+		}
+	}
+	return false
 }
 
 // Balances implements [budget.Ledger].
@@ -131,7 +141,7 @@ func (l *ledger) change(ctx context.Context, do func(*os.File) error) error {
 			l.head = nil
 		}
 		if err == nil && l.read > l.base*4+rewriteFrom {
-			_ = l.rewrite() // the change is written; the next change tries again
+			_ = l.rewrite(ctx, file) // the change is written; the next change tries again
 		}
 		return err
 	})
@@ -148,7 +158,7 @@ func (l *ledger) with(ctx context.Context, flag int, do func(*os.File) error) er
 		return err
 	}
 	defer leave()
-	file, err := l.open(ctx, flag)
+	file, err := l.store.renames().Open(ctx, l.path, flag)
 	if err != nil {
 		return l.failed(err)
 	}
@@ -158,26 +168,6 @@ func (l *ledger) with(ctx context.Context, flag int, do func(*os.File) error) er
 		return l.failed(err)
 	}
 	return l.failed(do(file))
-}
-
-// open opens and locks the file: exclusively, or shared with other readers if flag is
-// os.O_RDONLY.
-func (l *ledger) open(ctx context.Context, flag int) (*os.File, error) {
-	for {
-		file, err := os.OpenFile(l.path, flag, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		err = filelock.Wait(ctx, file, flag != os.O_RDONLY)
-		if err == nil && isAt(file, l.path) {
-			return file, nil
-		}
-		_ = file.Close()
-		if err != nil {
-			return nil, err
-		}
-		// It was rewritten during the wait.
-	}
 }
 
 // failed adds the source to an error, unless the error is already specific.

@@ -5,6 +5,8 @@ package files
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -12,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -22,7 +25,8 @@ import (
 
 // The file of a ledger begins with a line that holds the state at the last rewrite;
 // each further line is a change. Lines have a sum, as in history.jsonl. An incomplete
-// line at the end was interrupted by a crash, and is ignored.
+// line at the end, or zeros in lines that no sync had confirmed, were left by a crash, and
+// are ignored.
 
 // ledgerVersion is the version of the file.
 const ledgerVersion = 1
@@ -95,8 +99,8 @@ func (l *ledger) catchUp(file *os.File) error {
 			return err
 		}
 		if err := l.take(line); err != nil {
-			if _, more := lines.Peek(1); more != nil && bytes.IndexByte(line, 0) >= 0 {
-				return nil // a crash extended the file and lost the data
+			if l.isUnconfirmed(line, lines) {
+				return nil // the next change cuts it off
 			}
 			return err
 		}
@@ -107,13 +111,65 @@ func (l *ledger) catchUp(file *os.File) error {
 	}
 }
 
-// take applies a line to the book.
-func (l *ledger) take(line []byte) error {
+// isUnconfirmed reports whether a crash can have left a line that cannot be read, and the rest of
+// the file, before a sync confirmed them: zeros where a disk had not written a page, and after
+// them at most the lines of one write that syncs.
+func (l *ledger) isUnconfirmed(line []byte, rest *bufio.Reader) bool {
+	if _, err := rest.Peek(1); err != nil {
+		return bytes.IndexByte(line, 0) >= 0
+	}
+	if !isTorn(line, l.read) {
+		return false
+	}
+	synced := tornReservation(line) // the last line of the write that syncs, once it has begun
+	for offset := l.read + int64(len(line)); ; offset += int64(len(line)) {
+		var err error
+		if line, err = rest.ReadBytes('\n'); err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		e, err := entryOf(line)
+		switch {
+		case err != nil && isTorn(line, offset):
+			synced = cmp.Or(synced, tornReservation(line))
+		case err != nil, synced != nil && !e.completes(synced):
+			return false
+		case synced != nil || e.Settle == "" || exceeds(l.book.Open[e.Settle], e.Spent):
+			synced = &e
+		}
+	}
+}
+
+// tornReservation returns the reservation at the end of a torn line, without its ID if that is
+// lost. It returns nil if the line ends with something else, or too much is lost.
+func tornReservation(line []byte) *entry {
+	left := line[bytes.LastIndexByte(line, 0)+1:]
+	if !bytes.Contains(left, []byte(`"expires":`)) {
+		return nil
+	}
+	e, _ := entryOf(left)
+	return &e
+}
+
+// completes reports whether an entry can be of the same write as the one before it: it sets
+// the amounts of another attempt to 0.
+func (e *entry) completes(before *entry) bool {
+	isSame := budget.WorkOf(e.Reserve) == budget.WorkOf(before.Reserve) ||
+		before.Reserve == "" && before.Settle == "" && before.Tidy == nil // the ID is lost
+	return e.Reserve != "" && isSame && !slices.ContainsFunc(e.Lines, func(r reserved) bool { return r.Amount > 0 })
+}
+
+// entryOf returns the entry in a line.
+func entryOf(line []byte) (e entry, err error) {
 	form, more, err := splitLine(line)
-	var e entry
 	if err == nil && more == 0 {
 		err = json.Unmarshal(form, &e)
 	}
+	return e, err
+}
+
+// take applies a line to the book.
+func (l *ledger) take(line []byte) error {
+	e, err := entryOf(line)
 	switch {
 	case err != nil:
 	case e.Version > ledgerVersion:
@@ -171,7 +227,7 @@ func (l *ledger) write(file *os.File, sync bool, entries ...entry) error {
 		err = l.store.sync(file)
 	}
 	if err == nil && fresh {
-		err = syncFolder(l.store.dir)
+		err = l.store.syncFolder(l.store.dir)
 	}
 	if err != nil {
 		return errors.Join(err, file.Truncate(l.read))
@@ -180,8 +236,9 @@ func (l *ledger) write(file *os.File, sync bool, entries ...entry) error {
 	return nil
 }
 
-// rewrite replaces the file by one that holds only the current state of the accounts.
-func (l *ledger) rewrite() error {
+// rewrite replaces the file, which is locked, by one that holds only the current state of the
+// accounts. It may close the file.
+func (l *ledger) rewrite(ctx context.Context, old *os.File) error {
 	line, err := entry{Version: ledgerVersion, Name: rand.Text(), Book: &l.book}.line()
 	if err != nil {
 		return err
@@ -190,15 +247,26 @@ func (l *ledger) rewrite() error {
 	if err != nil {
 		return err
 	}
+	done := func() {}
 	_, err = writefile.Replace(target, &writefile.Options{Temporary: ".ledger.new"}, func(file *os.File) error {
-		if _, err := l.store.write(file, line, 0); err != nil {
+		_, err := l.store.write(file, line, 0)
+		if err == nil {
+			err = l.store.sync(file)
+		}
+		if err != nil {
 			return err
 		}
-		return l.store.sync(file)
+		release, err := l.store.renames().Release(ctx, old)
+		if err == nil {
+			done = release
+			l.store.step("released")
+		}
+		return err
 	})
+	done()
 	if err != nil {
 		return err
 	}
 	l.head, l.base, l.read = bytes.Clone(line[:min(len(line), maxLedgerHead)]), int64(len(line)), int64(len(line))
-	return syncFolder(filepath.Dir(target))
+	return l.store.syncFolder(filepath.Dir(target))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,84 @@ func TestLedgerTorn(t *testing.T) {
 			t.Error(err)
 		}
 		s.Ledger().(*ledger).head = nil // the test has put the file back
+	}
+}
+
+// A crash leaves zeros up to the end of a page in lines that were not confirmed: settlements,
+// and the reservation after them. They count for nothing, unless something follows that a
+// sync has confirmed: then it is damage.
+func TestLedgerTornWithin(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	reserve := func(s *Store, id string) error {
+		_, err := s.Ledger().Reserve(t.Context(), budget.Reservation{ID: "w#" + id, Work: "w", Now: now, Expires: now.Add(time.Hour),
+			Lines: []budget.Line{{Account: "a", Limit: budget.MaxAmount, Most: 10}}})
+		return err
+	}
+	// The second attempt replaces the first: they are three lines of two writes.
+	if err := errors.Join(spends(t, s, "r1"), reserve(s, "r2"), reserve(s, "r3"), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, ".ledger.jsonl")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(text, []byte("\n")) // the first, r1, its settlement, r2, r3, r2 with 0
+	part := func(from, to int) []byte { return bytes.Join(lines[from:to], nil) }
+	// put writes a file in which the rest, whose beginning is not on the disk, begins before the
+	// end of a page.
+	put := func(t *testing.T, before, rest []byte, zeros int) []byte {
+		t.Helper()
+		first, err := entry{Version: ledgerVersion, Name: "x", Book: &budget.Book{}}.line()
+		if err == nil {
+			name := strings.Repeat("x", 1+pageSize-zeros-len(first)-len(before))
+			first, err = entry{Version: ledgerVersion, Name: name, Book: &budget.Book{}}.line()
+		}
+		torn := bytes.Clone(rest)
+		clear(torn[:zeros])
+		text := slices.Concat(first, before, torn)
+		if err = errors.Join(err, os.WriteFile(path, text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for zeros := 3; zeros < len(part(2, 4))-3; zeros++ {
+		put(t, part(1, 2), part(2, 4), zeros)
+		s := open(t, dir)
+		if balances, err := s.Ledger().Balances(t.Context(), "a"); err != nil || balances[0] != (budget.Balance{Reserved: 10}) {
+			t.Fatalf("with %d zeros the account has %+v, %v", zeros, balances, err)
+		}
+		if err := errors.Join(spends(t, s, "r1"), spends(t, s, "r4"), s.Close()); err != nil {
+			t.Fatalf("with %d zeros: %v", zeros, err)
+		}
+		s = open(t, dir)
+		account(t, s, 6)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		text := put(t, part(1, 2), part(2, 6), zeros)
+		if !bytes.Contains(text[pageSize:], part(3, 4)[bytes.Index(part(3, 4), []byte(`"expires":`)):]) {
+			continue // it is lost that a write that syncs was there
+		}
+		s = open(t, dir)
+		if balances, err := s.Ledger().Balances(t.Context(), "a"); !isCorrupt(err) {
+			t.Fatalf("with %d zeros before another write the account has %+v, %v", zeros, balances, err)
+		}
+		if err := spends(t, s, "r4"); !isCorrupt(err) {
+			t.Fatalf("with %d zeros before another write: %v", zeros, err)
+		}
+		if is, err := os.ReadFile(path); err != nil || !bytes.Equal(is, text) || s.Close() != nil {
+			t.Fatalf("with %d zeros before another write the file was changed: %v", zeros, err)
+		}
+	}
+	for zeros := 3; zeros < len(part(4, 6))-3; zeros++ {
+		put(t, part(1, 4), part(4, 6), zeros)
+		s := open(t, dir)
+		if balances, err := s.Ledger().Balances(t.Context(), "a"); err != nil || balances[0] != (budget.Balance{Spent: 3, Reserved: 10}) || s.Close() != nil {
+			t.Fatalf("with %d zeros the account has %+v, %v", zeros, balances, err)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/renamelock"
 )
 
 // Read implements [history.Log]. It takes no lock: a concurrent append is visible once
@@ -125,7 +126,7 @@ func (r *reader) canister(form []byte) (canister.Canister, error) {
 		return nil, r.corrupt(err)
 	}
 	c, err = join(c, func(sum string, length int) ([]byte, error) { return readContent(r.folder, sum, length) })
-	if err != nil && !isAt(r.file, linesOf(r.folder)) {
+	if err != nil && !renamelock.IsAt(r.file, linesOf(r.folder)) {
 		return nil, fmt.Errorf("%w: %q was deleted during the read", history.ErrNotFound, r.conversation)
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,12 +17,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/filelock"
 	"github.com/consort-go/consort/internal/foldername"
+	"github.com/consort-go/consort/internal/renamelock"
 )
 
 // version is the version of the layout, stored in info.json.
@@ -40,17 +43,18 @@ type description struct {
 }
 
 // readInfo returns the content of info.json, and the members that this version does not
-// know.
-func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]json.RawMessage, err error) {
-	path := infoOf(folder)
+// know. A missing file is an error only if the conversation is not known: it is empty in a
+// list, and the name of the folder may be no ID.
+func (s *Store) readInfo(folder, conversation string) (info history.Info, unknown map[string]json.RawMessage, err error) {
+	path, isKnown := infoOf(folder), conversation != "" || foldername.IsPlain(filepath.Base(folder))
+	conversation = cmp.Or(conversation, filepath.Base(folder)) // as far as is known here
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && foldername.IsPlain(filepath.Base(folder)) {
-		return history.Info{ID: filepath.Base(folder)}, nil, nil // created manually
+	if errors.Is(err, fs.ErrNotExist) && isKnown {
+		return history.Info{ID: conversation}, nil, nil // created manually, or removed because it was damaged
 	}
 	if err != nil {
 		return history.Info{}, nil, err
 	}
-	conversation := filepath.Base(folder) // as far as is known here
 	var d description
 	if err := checkInfo(text); err != nil {
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
@@ -59,8 +63,8 @@ func (s *Store) readInfo(folder string) (info history.Info, unknown map[string]j
 		return history.Info{}, nil, fmt.Errorf("files: %s: %w, in version %d; this one knows version %d", path, canister.ErrNewer, d.V, version)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
-		if foldername.IsPlain(conversation) {
-			err = fmt.Errorf("%w; repair or remove the file: without it the conversation keeps all of its canisters and has no title", err)
+		if isKnown {
+			err = fmt.Errorf("%w; repair or remove the file: without it the conversation keeps all of its canisters, and its title, owner and tags are lost", err)
 		}
 		return history.Info{}, nil, corrupt(conversation, path, 0, err)
 	}
@@ -171,7 +175,7 @@ func (s *Store) Info(ctx context.Context, conversation string) (history.Info, er
 	if err != nil {
 		return history.Info{}, err
 	}
-	info, _, err := s.readInfo(folder)
+	info, _, err := s.readInfo(folder, conversation)
 	if err == nil {
 		info, err = s.count(info, folder)
 	}
@@ -193,7 +197,7 @@ func (s *Store) Describe(ctx context.Context, conversation string, change histor
 		return failed("describe", conversation, err)
 	}
 	defer l.unlock()
-	info, unknown, err := s.readInfo(folder)
+	info, unknown, err := s.readInfo(folder, conversation)
 	if err != nil {
 		return failed("describe", conversation, err)
 	}
@@ -205,7 +209,7 @@ func (s *Store) Describe(ctx context.Context, conversation string, change histor
 	if info, err = change.Apply(info); err != nil {
 		return err
 	}
-	return failed("describe", conversation, errors.Join(s.writeInfo(folder, info, unknown), syncFolder(folder)))
+	return failed("describe", conversation, errors.Join(s.writeInfo(folder, info, unknown), s.syncFolder(folder)))
 }
 
 // List implements [history.Store].
@@ -248,6 +252,9 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 	}
 }
 
+// errNoInfo is permanent: a folder gets its name with the file in it.
+var errNoInfo = errors.New("info.json is missing, and the conversation's ID cannot be told from the name of the folder; if you know the ID, write the file again with: consort history rename ID TITLE")
+
 // unread is a conversation that cannot be read. Its info may have the name of the folder only.
 type unread struct {
 	info history.Info
@@ -262,19 +269,23 @@ func (s *Store) all() (infos []history.Info, bad []unread, err error) {
 		return nil, nil, fmt.Errorf("files: list: %w", err)
 	}
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), ".") || !entry.IsDir() {
+		if strings.HasPrefix(entry.Name(), ".") || !entry.IsDir() && entry.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
 		folder := filepath.Join(s.dir, entry.Name())
-		lines, err := os.Stat(linesOf(folder))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // not a conversation
+		if entry.Type()&fs.ModeSymlink != 0 && leadsInto(s.dir, folder) {
+			continue // another name of a conversation
 		}
-		info, _, infoErr := s.readInfo(folder)
+		lines, err := os.Stat(linesOf(folder))
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err != nil && !foldername.IsPossible(entry.Name()) {
+			continue // not a conversation, such as the lost+found of a file system
+		}
+		info, _, infoErr := s.readInfo(folder, "")
 		if errors.Is(infoErr, fs.ErrNotExist) {
 			if _, gone := os.Stat(linesOf(folder)); errors.Is(gone, fs.ErrNotExist) {
 				continue // deleted just now
 			}
+			infoErr = corrupt(entry.Name(), infoOf(folder), 0, errNoInfo)
 		}
 		if err = errors.Join(err, infoErr); err != nil {
 			bad = append(bad, unread{history.Info{ID: entry.Name()}, err})
@@ -321,7 +332,7 @@ func (s *Store) Fork(ctx context.Context, conversation string, length int, to st
 }
 
 func (s *Store) fork(ctx context.Context, conversation, folder string, length int, to, target string) error {
-	info, _, err := s.readInfo(folder)
+	info, _, err := s.readInfo(folder, conversation)
 	if err != nil {
 		return err
 	}
@@ -377,7 +388,7 @@ func (s *Store) copy(ctx context.Context, r *reader, length int, fresh string, l
 	if len(linked) == 0 {
 		return nil
 	}
-	return syncFolder(filepath.Join(fresh, "contents"))
+	return s.syncFolder(filepath.Join(fresh, "contents"))
 }
 
 // share gives a new folder the contents that a line refers to.
@@ -398,7 +409,7 @@ func (r *reader) share(form []byte, fresh string, linked map[string]bool) error 
 			return err
 		}
 		if err := link(filepath.Join(r.folder, "contents", s.SHA256), filepath.Join(fresh, "contents", s.SHA256)); err != nil {
-			if errors.Is(err, fs.ErrNotExist) && isAt(r.file, linesOf(r.folder)) {
+			if errors.Is(err, fs.ErrNotExist) && renamelock.IsAt(r.file, linesOf(r.folder)) {
 				return r.corrupt(err)
 			}
 			return err
@@ -431,7 +442,8 @@ func link(from, to string) error {
 }
 
 // Delete implements [history.Store]. It renames the folder first, and then removes its
-// contents.
+// contents. If the folder is a symbolic link, it removes the link, and the files of the
+// conversation in the folder that the link leads to.
 func (s *Store) Delete(ctx context.Context, conversation string, expected int) error {
 	if err := s.begin(ctx); err != nil {
 		return err
@@ -442,8 +454,10 @@ func (s *Store) Delete(ctx context.Context, conversation string, expected int) e
 		return err
 	}
 	err = s.remove(ctx, conversation, folder, expected)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if errors.Is(err, fs.ErrNotExist) { // a process may have crashed before it synced the folder
+		if err = s.syncFolder(s.dir); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 	}
 	return failed("delete", conversation, err)
 }
@@ -477,10 +491,61 @@ func (s *Store) remove(ctx context.Context, conversation, folder string, expecte
 		return err
 	}
 	s.forget(folder)
-	err = os.Rename(folder, filepath.Join(old, "gone"))
+	done, err := s.renames().Release(ctx, l.file)
+	if err == nil {
+		s.step("released")
+		err = os.Rename(folder, filepath.Join(old, gone))
+		done()
+	}
 	if err == nil {
 		s.step("unnamed")
-		err = syncFolder(s.dir)
+		err = s.syncFolder(s.dir)
 	}
-	return errors.Join(err, os.RemoveAll(old))
+	return errors.Join(err, s.discard(old))
+}
+
+// gone is the name of a conversation's folder in one with the prefix [removing].
+const gone = "gone"
+
+// discard removes a folder with the prefix [removing], and all that is left of its conversation.
+func (s *Store) discard(old string) error {
+	if link, err := os.Readlink(filepath.Join(old, gone)); err == nil {
+		if err := s.discardLinked(link); err != nil {
+			return err // the link stays, so that Open tries again
+		}
+	}
+	return os.RemoveAll(old)
+}
+
+// leadsInto reports whether a path, or the target of a link, is in a folder.
+func leadsInto(dir, path string) bool {
+	target, err := filepath.EvalSymlinks(path)
+	dir, failed := filepath.EvalSymlinks(dir)
+	return err == nil && failed == nil && filepath.Dir(target) == dir
+}
+
+// discardLinked removes the files of a conversation whose folder was a symbolic link, and the
+// folder that the link led to unless it has other files. It removes nothing of another folder of
+// this store.
+func (s *Store) discardLinked(link string) error {
+	if !filepath.IsAbs(link) {
+		link = s.dir + string(filepath.Separator) + link // not cleaned: s.dir may be a link, too
+	}
+	target, err := filepath.EvalSymlinks(link)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if leadsInto(s.dir, target) {
+		return nil
+	}
+	for _, name := range []string{linesOf(target), infoOf(target), filepath.Join(target, "contents")} {
+		if err := os.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	_ = os.Remove(target)
+	return s.syncFolder(filepath.Dir(target))
 }

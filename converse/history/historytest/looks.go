@@ -175,6 +175,9 @@ func describeInfo(s *storeSubject) {
 	s.describe("talk", history.Change{Owner: &long})
 	want.Owner = long
 	s.sameInfo(s.info("talk"), want)
+	s.describe("talk", history.Change{Retag: func(tags []string) []string { return append(tags[:1], "b", "c", "b") }})
+	want.Tags = []string{"a", "b", "c"}
+	s.sameInfo(s.info("talk"), want)
 	s.describe("talk", history.Change{Title: ptr(""), Tags: &[]string{}, Owner: ptr("")})
 	want.Title, want.Tags, want.Owner = "", nil, ""
 	s.sameInfo(s.info("talk"), want)

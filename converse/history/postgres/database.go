@@ -127,11 +127,11 @@ func (d database) Write(ctx context.Context, conversation string, do func(contex
 	bounded, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	for try := 1; ; try++ {
-		verdict, err := s.attempt(bounded, do)
+		verdict, closed, err := s.attempt(bounded, do)
 		if err == nil {
 			return verdict
 		}
-		if lost(err) {
+		if closed && lost(err) {
 			s.pool.Reset() // the other connections are probably lost too
 		}
 		if try == tries || bounded.Err() != nil || !retryable(err) && !pgconn.SafeToRetry(err) {
@@ -140,19 +140,22 @@ func (d database) Write(ctx context.Context, conversation string, do func(contex
 	}
 }
 
-func (s *Store) attempt(ctx context.Context, do func(context.Context, sqlstore.Tx) (verdict, err error)) (verdict, err error) {
+// attempt runs a write once. It also reports whether the write had a connection, and this was closed: it is not if
+// a deadline passes before a statement, or the server answers that it has cancelled one that waited for a lock.
+func (s *Store) attempt(ctx context.Context, do func(context.Context, sqlstore.Tx) (verdict, err error)) (verdict error, closed bool, err error) {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer conn.Release() // closes it if a transaction is still open
 	verdict, err = do(ctx, &writer{queryer: queryer{s, conn}, conn: conn})
+	closed = conn.Conn().IsClosed()
 	if low := conn.Conn().PgConn(); !low.IsClosed() && low.TxStatus() != 'I' {
 		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_, _ = conn.Exec(short, "ROLLBACK")
 	}
-	return verdict, err
+	return verdict, closed, err
 }
 
 // ScanInfo implements [sqlstore.DB].

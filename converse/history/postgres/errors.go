@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 
 	"github.com/consort-go/consort/converse/history"
@@ -82,7 +83,7 @@ func orContextError(ctx context.Context, err error) error {
 
 // errSilent is returned when Options.Timeout has passed. It is not
 // context.DeadlineExceeded, because the caller did not set that deadline.
-var errSilent = errors.New("the database does not answer")
+var errSilent = fmt.Errorf("the database does not answer: %w", os.ErrDeadlineExceeded)
 
 // serverError returns the error for an error report of the server.
 func (s *Store) serverError(conversation string, pg *pgconn.PgError) error {

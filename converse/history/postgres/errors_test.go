@@ -278,6 +278,33 @@ func TestWaitingForALock(t *testing.T) {
 	storetest.Add(t, s, "talk", 1, "now")
 }
 
+// A deadline that passes while a write waits for a connection does not close the connections.
+func TestDeadlineWhileAllConnectionsAreInUse(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, pgtest.DSN(t), &Options{Connections: 1})
+	storetest.Add(t, s, "talk", 0, "x")
+	busy, err := s.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := s.pool.Stat().NewConnsCount()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.Append(ctx, "talk", 1, storetest.Says("c1", "impatient")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the impatient one is told %v", err)
+	}
+	s.timeout = 100 * time.Millisecond
+	if err := s.Append(t.Context(), "talk", 1, storetest.Says("c1", "impatient")); !errors.Is(err, errSilent) {
+		t.Errorf("one without a deadline is told %v", err)
+	}
+	s.timeout = time.Minute
+	busy.Release()
+	storetest.Add(t, s, "talk", 1, "patient")
+	if after := s.pool.Stat().NewConnsCount(); after != before {
+		t.Errorf("the pool has made %d connections, want %d", after, before)
+	}
+}
+
 // A program that is stopped in the middle of an append holds the others up for
 // 5 s, and is told when it wakes up.
 func TestStoppedInTheMiddle(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -192,6 +193,22 @@ func TestSlowLoop(t *testing.T) {
 	}
 	t.Run("many", func(t *testing.T) { check(t, "x", maxPayloads) })
 	t.Run("large", func(t *testing.T) { check(t, strings.Repeat("x", maxBytes/20), 19) })
+}
+
+// A loop that has not yet been told that listening has begun misses nothing of what comes then.
+func TestPayloadBehindAGap(t *testing.T) {
+	sub := newSubscription(open(t), "channel", "talk", false)
+	for _, frame := range []string{"", "", "ta", "tb", "", "tc"} {
+		if frame == "" {
+			sub.markMissed()
+		} else {
+			sub.handle(frame)
+		}
+	}
+	got, err := sub.next(t.Context())
+	if want := [][]byte{nil, []byte("a"), []byte("b"), nil, []byte("c")}; err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("the loop gets %q (%v), want %q", got, err, want)
+	}
 }
 
 // dropEar ends the connection that listens, in the server.

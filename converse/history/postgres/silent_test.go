@@ -4,6 +4,8 @@ package postgres
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"net"
 	"net/url"
 	"sync"
@@ -12,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/testing/pgtest"
+	"github.com/consort-go/consort/internal/testing/storetest"
 )
 
 // wall forwards connections to a server. When it falls silent, existing connections stay
@@ -96,4 +99,25 @@ func TestWatchOverAConnectionThatIsSilent(t *testing.T) {
 		}
 		return
 	}
+}
+
+// A write whose deadline passes on a connection that has fallen silent closes the others too, so that the next write
+// does not wait on one of them.
+func TestDeadlineOnAConnectionThatIsSilent(t *testing.T) {
+	t.Parallel()
+	dsn := pgtest.DSN(t)
+	between := newWall(t, must(url.Parse(dsn)).Host)
+	s := openAt(t, as(t, dsn, "", "", "", between.Addr().String()), &Options{Connections: 2})
+	defer between.end()
+	one, two := must(s.pool.Acquire(t.Context())), must(s.pool.Acquire(t.Context()))
+	one.Release()
+	two.Release()
+	between.silence.Add(1)
+	s.timeout = 5 * time.Second
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := s.Append(ctx, "talk", 0, storetest.Says("c0", "impatient")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the impatient one is told %v", err)
+	}
+	storetest.Add(t, s, "talk", 0, "patient")
 }

@@ -110,6 +110,9 @@ func Open(ctx context.Context, dsn string, options *Options) (*Store, error) {
 	return s, nil
 }
 
+// Now returns the time by the clock of the server, which sets Info.Changed.
+func (s *Store) Now(ctx context.Context) (time.Time, error) { return database{s}.Now(ctx) }
+
 // Close waits for running operations and closes the connections. Loops that are still
 // reading or listening end with history.ErrClosed.
 func (s *Store) Close() error { return s.close() }

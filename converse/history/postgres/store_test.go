@@ -311,3 +311,14 @@ func until(t testing.TB, what string, is func() bool) {
 		}
 	}
 }
+
+// Conversations expire by the clock of the server, also if that of this machine is fast.
+func TestRetentionWithAFastClock(t *testing.T) {
+	s := open(t)
+	if err := s.Append(t.Context(), "a", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hi")}); err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range (history.Retention{Keep: time.Hour, ExpireOpen: true}).Expired(t.Context(), s, time.Now().Add(24*time.Hour)) {
+		t.Errorf("expired is %q, %v", info.ID, err)
+	}
+}

@@ -26,12 +26,11 @@ type subscription struct {
 	confirmed     bool         // the server has confirmed LISTEN; used only by the listener, with its lock held
 	assembler     assembler    // used only by the listener
 
-	mu     sync.Mutex
-	queue  [][]byte // nil means that something was missed
-	size   int
-	missed bool // something was missed after the queue
-	err    error
-	ready  chan struct{} // buffered
+	mu    sync.Mutex
+	queue [][]byte // nil stands where something may have been missed
+	size  int
+	err   error
+	ready chan struct{} // buffered
 }
 
 func newSubscription(s *Store, channel, conversation string, watches bool) *subscription {
@@ -60,7 +59,8 @@ func (sub *subscription) buffer(payload []byte) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	defer sub.signal()
-	if sub.missed = sub.missed || len(sub.queue) >= maxPayloads || sub.size+len(payload) > maxBytes; sub.missed {
+	if len(sub.queue) >= maxPayloads || sub.size+len(payload) > maxBytes {
+		sub.addGap()
 		return
 	}
 	sub.queue = append(sub.queue, payload)
@@ -72,7 +72,14 @@ func (sub *subscription) markMissed() {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	defer sub.signal()
-	sub.missed = true
+	sub.addGap()
+}
+
+// addGap ends the queue with nil. The caller holds mu.
+func (sub *subscription) addGap() {
+	if n := len(sub.queue); n == 0 || sub.queue[n-1] != nil {
+		sub.queue = append(sub.queue, nil)
+	}
 }
 
 // fail ends the loop with an error, after the buffered payloads.
@@ -102,15 +109,12 @@ func (sub *subscription) next(ctx context.Context) ([][]byte, error) {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
 	all := sub.queue
-	if sub.missed {
-		all = append(all, nil)
-	}
 	if len(all) == 0 && sub.err != nil {
 		return nil, sub.store.explain(ctx, sub.conversation, sub.err)
 	}
 	if sub.err != nil {
 		sub.signal()
 	}
-	sub.queue, sub.size, sub.missed = nil, 0, false
+	sub.queue, sub.size = nil, 0
 	return all, nil
 }

@@ -327,7 +327,7 @@ func (s *Store) catchUp(ctx context.Context) error {
 			if more = upto < until; !more || err != nil {
 				return nil, err
 			}
-			_, err = w.index()
+			more, err = w.index() // false also if the last canisters were deleted meanwhile
 			return nil, err
 		})
 	}

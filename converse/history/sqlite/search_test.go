@@ -3,6 +3,8 @@
 package sqlite
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,5 +103,58 @@ func TestFrequentWordNextToDamage(t *testing.T) {
 	harm(t, s, "UPDATE canisters SET line = 'x' WHERE conversation = (SELECT key FROM conversations WHERE id = '"+everything[3]+"')")
 	if got := listed(t, s, history.Filter{Text: "often", Limit: 10}); !slices.Equal(got, everything[:10]) {
 		t.Errorf("found %q, want %q", got, everything[:10])
+	}
+}
+
+// occupied makes the writer wait, so that it indexes nothing, until release is called.
+func occupied(t *testing.T, s *Store) (release func()) {
+	t.Helper()
+	began, end := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		done <- s.submit(t.Context(), func(*writer) (verdict, err error) {
+			close(began)
+			<-end
+			return nil, nil
+		})
+	}()
+	<-began
+	return func() {
+		close(end)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A search ends if the canisters that it waits for are deleted before they are indexed.
+func TestSearchDuringDelete(t *testing.T) {
+	s := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for try := 0; ; try++ {
+		id := fmt.Sprint("talk", try)
+		if err := s.Append(ctx, id, 0, storetest.Says("u", "text")); err != nil {
+			t.Fatal(err)
+		}
+		release := occupied(t, s)
+		searched, deleted := make(chan error, 1), make(chan error, 1)
+		go func() { searched <- s.catchUp(ctx) }()
+		select {
+		case index := <-s.jobs:
+			go func() { deleted <- s.Delete(ctx, id, history.AnyLength) }()
+			deletion := <-s.jobs
+			release()
+			s.jobs <- deletion
+			s.jobs <- index
+			if err := errors.Join(<-deleted, <-searched); err != nil {
+				t.Error(err)
+			}
+			return
+		case err := <-searched: // the writer was idle for long enough to index the text
+			if release(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

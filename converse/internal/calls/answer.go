@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
+	"github.com/consort-go/consort/internal/waitrules"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -36,7 +37,7 @@ func CheckAnswer(conversation string, history []canister.Canister, answer canist
 		return fmt.Errorf("converse: the wait %s must be answered by %s, not by %s", textcut.Bytes(wait.ID, bounds.MaxQuoted), textcut.Bytes(wait.Who, bounds.MaxQuoted), textcut.Bytes(answer.By, bounds.MaxQuoted))
 	case !answer.Time.IsZero() && !answer.Time.Before(wait.Deadline): // it would not hold
 		return fmt.Errorf("converse: the answer was given at %s, but the deadline of the wait %s is %s", answer.Time.UTC().Format(time.RFC3339Nano), textcut.Bytes(wait.ID, bounds.MaxQuoted), wait.Deadline.UTC().Format(time.RFC3339Nano))
-	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && Expiry(wait, answer).Before(now): // the approval would be asked for again
+	case wait.For == canister.WaitApproval && !answer.Time.IsZero() && waitrules.Expiry(wait, answer).Before(now): // the approval would be asked for again
 		return fmt.Errorf("converse: the answer was given at %s and has expired: an approval is valid for as long as the wait for it could last", answer.Time.UTC().Format(time.RFC3339Nano))
 	case answer.Verdict == canister.VerdictChange && !jsontext.IsObject(answer.Arguments):
 		return errors.New("converse: the changed arguments must be one JSON object")
@@ -60,12 +61,6 @@ func fits(answer canister.Answer) error {
 		return fmt.Errorf("converse: the answer has %d bytes in its JSON form; at most %d are allowed: give a shorter one", len(line), MaxAnswer)
 	}
 	return nil
-}
-
-// Expiry returns when an answer that allows a call expires: it holds for as long as
-// there was time to give it.
-func Expiry(wait canister.Wait, answer canister.Answer) time.Time {
-	return answer.Time.Add(wait.Deadline.Sub(wait.Time))
 }
 
 // Elicited converts an answer to the form that a tool receives.

@@ -20,6 +20,17 @@ type Question struct {
 	URL     string          `json:"url,omitzero"`
 }
 
+// CheckQuestion returns an error if a question, in its JSON form, cannot wait in a log.
+func CheckQuestion(form string) error {
+	if len(form) > MaxAnswer {
+		return invoker.Failf(invoker.Internal, "The person could not be asked to answer later: the tool's question has %d bytes in its JSON form; at most %d are allowed.", len(form), MaxAnswer)
+	}
+	if err := canister.Writable(canister.Wait{Question: []byte(form)}); err != nil {
+		return invoker.Failf(invoker.Internal, "The person could not be asked to answer later: the tool's question cannot be stored: %w", err)
+	}
+	return nil
+}
+
 // QuestionText returns a question as JSON without secrets. Equal questions have equal texts,
 // except for the number of one that was asked before in its call and has no key.
 func QuestionText(clean redaction.Func, asked *invoker.ElicitRequest, number int) (string, error) {

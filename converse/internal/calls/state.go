@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/waitrules"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -94,18 +95,13 @@ func Read(history []canister.Canister, unmade map[string]bool, identity string) 
 				s.Asked = append(s.Asked, Asked{Wait: c})
 			}
 		case canister.Answer:
-			if wait, ok := waits[c.Wait]; ok && holds(wait, c) {
+			if wait, ok := waits[c.Wait]; ok && waitrules.Holds(wait, c) {
 				of(wait.Invocation).answered(wait, c)
 			}
 		default: // the others say nothing about open invocations
 		}
 	}
 	return all
-}
-
-// holds reports whether an answer came in time, from a person who may give it.
-func holds(wait canister.Wait, answer canister.Answer) bool {
-	return answer.Time.Before(wait.Deadline) && (wait.Who == "" || wait.Who == answer.By)
 }
 
 func (s *State) answered(wait canister.Wait, answer canister.Answer) {
@@ -119,9 +115,36 @@ func (s *State) answered(wait canister.Wait, answer canister.Answer) {
 	}
 }
 
-// Waited returns how long a conversation waited for answers between since and now,
-// according to the waits of its history. Overlapping times count once.
-func Waited(history []canister.Canister, since, now time.Time) time.Duration {
+// Elapsed returns the time from since to now, less the time that the conversation waited for
+// answers, according to the waits of its history.
+func Elapsed(history []canister.Canister, since, now time.Time) time.Duration {
+	return max(0, now.Sub(since)-waited(history, since, now))
+}
+
+// InTurn returns how long the turn that begins at an index of a history has taken, without waits. The
+// sender of its message may have set a time before the end of the previous turn, which counts then.
+// If that has not come yet, the clock of the machine that wrote it is ahead: the turn began with the
+// first canister after its message, or begins now.
+func InTurn(history []canister.Canister, begin int, now time.Time) time.Duration {
+	start := history[begin].Header().Time
+	if begin > 0 {
+		before := history[begin-1].Header().Time
+		if before.After(now) {
+			before = now
+			if begin+1 < len(history) {
+				before = earlier(history[begin+1].Header().Time, now)
+			}
+		}
+		if before.After(start) {
+			start = before
+		}
+	}
+	return Elapsed(history[begin:], start, now)
+}
+
+// waited returns how long a conversation waited for answers between since and now.
+// Overlapping times count once.
+func waited(history []canister.Canister, since, now time.Time) time.Duration {
 	ends := map[string]time.Time{} // by the wait or the invocation
 	for _, c := range history {
 		switch c := c.(type) {
@@ -165,7 +188,7 @@ func earlier(a, b time.Time) time.Time {
 
 // Unknown returns the failure for a call in doubt.
 func (s *State) Unknown(more string) *invoker.Failure {
-	message := fmt.Sprintf("The call was started at %s, and its outcome was lost. It may or may not have taken effect; find out before you call again.",
+	message := fmt.Sprintf("The call was started at %s, and its outcome was lost. It may or may not have taken effect: find out before you call it again.",
 		s.Intent.Time.UTC().Format(time.RFC3339))
 	if more != "" {
 		message += " " + more
@@ -242,6 +265,16 @@ func FirstDeadline(waits []canister.Wait) (first time.Time) {
 		}
 	}
 	return first
+}
+
+// Named returns the only person who could answer a wait, by its ID, or "" if anyone could.
+func Named(history []canister.Canister, wait string) string {
+	for _, c := range Tail(history) {
+		if c, ok := c.(canister.Wait); ok && c.ID == wait {
+			return c.Who
+		}
+	}
+	return ""
 }
 
 // Inherited reports whether a wait belongs to another conversation.

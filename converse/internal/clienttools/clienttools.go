@@ -14,15 +14,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/internal/notes"
 	"github.com/consort-go/consort/invoker"
 )
 
-const (
-	// toolsKey is the member of a user's metadata that has the tools of the client.
-	toolsKey = "io.github.consort-go/client-tools"
-	// callKey is the member of a wait's metadata that marks the call of such a tool.
-	callKey = "io.github.consort-go/client-call"
-)
+// callKey is the member of a wait's metadata that marks the call of a client's tool.
+const callKey = "io.github.consort-go/client-call"
 
 // The limits of the tools of one message.
 const (
@@ -93,13 +90,13 @@ func With(metadata canister.Fields, tools []Tool) canister.Fields {
 	if metadata = maps.Clone(metadata); metadata == nil {
 		metadata = canister.Fields{}
 	}
-	metadata[toolsKey], _ = json.Marshal(tools) // Check has parsed the schemas
+	metadata[notes.ClientToolsKey], _ = json.Marshal(tools) // Check has parsed the schemas
 	return metadata
 }
 
 // Of returns the tools that a message brings. Invalid ones are left out.
 func Of(message canister.Canister) []*invoker.Definition {
-	text := message.Header().Metadata[toolsKey]
+	text := message.Header().Metadata[notes.ClientToolsKey]
 	if text == nil || message.Kind() != canister.KindUser {
 		return nil
 	}

@@ -136,6 +136,28 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// A PDF file counts by its pages, and a file that no API carries as the line that is sent.
+func TestFiles(t *testing.T) {
+	page := "<< /Type /Page /Parent 1 0 R >> << /Type/Pages >> << /Type /PageLabel >>"
+	of := func(mime, data string, size int) canister.Canister {
+		return canister.Result{Content: []canister.Content{canister.ResourceContent{URI: "file:///a", MIME: mime, Blob: append([]byte(data), make([]byte, size)...)}}}
+	}
+	for i, test := range []struct {
+		result canister.Canister
+		want   int64
+	}{
+		{of("application/pdf", "%PDF-1.4"+page+page, 700_000), 2*tokensPerPage + tokensPerMessage},
+		{of("application/pdf", "%PDF-1.7", 10*bytesPerPage), 11*tokensPerPage + tokensPerMessage},
+		{of("application/pdf", "%PDF-1.4"+page, 0), int64(len("%PDF-1.4file:///a")+len(page)+2)/3 + tokensPerMessage},
+		{of("application/zip", "PK", 700_000), 40},
+		{of("image/png", "PNG", 700_000), tokensPerMedia + tokensPerMessage},
+	} {
+		if got := TokensOf(test.result); got != test.want && (test.want != 40 || got > 40) {
+			t.Errorf("%d: %d tokens, want %d", i, got, test.want)
+		}
+	}
+}
+
 // A result that is cut is never longer for it.
 func TestCutsAreShorter(t *testing.T) {
 	for size := range 3000 {

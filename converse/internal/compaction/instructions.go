@@ -5,6 +5,9 @@ package compaction
 import (
 	"cmp"
 	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/canister"
 )
 
 // summaryInstructions are the default of converse.Compaction.Instructions.
@@ -25,4 +28,47 @@ const summaryRules = `The older part comes as JSON Lines, one message a line; "f
 func (o Options) Instructions(given string) string {
 	words := max(50, o.MaxTokens*3/8)
 	return cmp.Or(given, summaryInstructions) + "\n\n" + fmt.Sprintf(summaryRules, words)
+}
+
+// requestOverhead is how many tokens of a request RequestTokens may not count.
+const requestOverhead = 1000
+
+// LongerSummary returns the limit for another request for a summary, after an answer that
+// was cut off at limit, and is blank or at least half reasoning: four times the first
+// limit, or the rest of the window of the model, or the model's own limit for its answers, if that
+// is less. It returns 0 if that is not at least twice the limit. A window or a limit of the model of
+// 0 is unknown.
+func LongerSummary(answer *canister.Assistant, first, limit, window, own int64, request []canister.Canister) int64 {
+	reasoned := isBlank(answer) || answer.Usage != nil && answer.Usage.Reasoning > 0 && 2*answer.Usage.Reasoning >= answer.Usage.Output
+	longer := 4 * first
+	if window > 0 {
+		longer = min(longer, window-requestOverhead-RequestTokens(request))
+	}
+	if own > 0 {
+		longer = min(longer, own)
+	}
+	if answer.Finish != canister.FinishLength || !reasoned || longer < 2*limit {
+		return 0
+	}
+	return longer
+}
+
+func isBlank(answer *canister.Assistant) bool {
+	return strings.TrimSpace(canister.TextOf(answer.Content)) == ""
+}
+
+// SummaryFault returns why an answer is not a summary, and advice; empty if it is one. The first
+// limit and the model's own have the meaning of LongerSummary's parameters.
+func SummaryFault(answer *canister.Assistant, first, own int64) string {
+	switch {
+	case answer.Finish == canister.FinishLength && isBlank(answer):
+		option := "Compaction.MaxTokens, which is compaction.max_tokens in a configuration"
+		if own > 0 && own < 4*first {
+			option = "MaxTokens of the model, which is model.max_tokens in a configuration"
+		}
+		return "reached its limit of tokens before it wrote anything, probably with its reasoning; set a higher " + option + ", or name another model in Compaction.Model"
+	case answer.Finish == canister.FinishContentFilter || answer.Finish == canister.FinishRefusal || isBlank(answer):
+		return fmt.Sprintf("did not (%s); Continue asks again, and Compaction.Model can name another model", cmp.Or(answer.Finish, "no reason given"))
+	}
+	return ""
 }

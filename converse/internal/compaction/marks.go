@@ -5,6 +5,7 @@ package compaction
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/consort-go/consort/canister"
@@ -54,6 +55,19 @@ func markIn(document canister.Document) (m Mark, ok bool) {
 		return Mark{}, false
 	}
 	return m, true
+}
+
+// Since reports whether a history has a mark after the canister with an ID.
+func Since(history []canister.Canister, id string) bool {
+	for _, c := range slices.Backward(history) {
+		if c.Header().ID == id {
+			return false
+		}
+		if _, ok := MarkOf(c); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // areIndexes reports whether numbers are increasing, distinct indexes in a log.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/elsewhere"
 )
 
@@ -20,6 +21,8 @@ func TestCheck(t *testing.T) {
 	young := canister.Intent{Head: canister.Head{ID: "n", Time: now.Add(-time.Minute)}, Invocation: "i"}
 	old := canister.Intent{Head: canister.Head{ID: "n", Time: now.Add(-2 * time.Hour)}, Invocation: "i"}
 	wait := canister.Wait{Head: canister.Head{ID: "w"}, Invocation: "i"}
+	own, inherited := young, young
+	own.Key, inherited.Key = calls.Key("talk", "i"), calls.Key("parent", "i")
 	again := canister.Intent{Head: canister.Head{ID: "n2", Time: now}, Invocation: "i", Wait: "w"}
 	inner := canister.Invocation{Head: canister.Head{ID: "j"}, Message: "a", Parent: "i"}
 	innerIntent := canister.Intent{Head: canister.Head{ID: "n3", Time: now}, Invocation: "j"}
@@ -32,6 +35,8 @@ func TestCheck(t *testing.T) {
 	}{
 		"not begun":      {[]canister.Canister{message, invocation}, time.Time{}},
 		"begun":          {[]canister.Canister{message, invocation, young}, young.Time.Add(time.Hour)},
+		"own key":        {[]canister.Canister{message, invocation, own}, young.Time.Add(time.Hour)},
+		"of the parent":  {[]canister.Canister{message, invocation, inherited}, time.Time{}},
 		"long ago":       {[]canister.Canister{message, invocation, old}, time.Time{}},
 		"ended":          {[]canister.Canister{message, invocation, young, result}, time.Time{}},
 		"waits":          {[]canister.Canister{message, invocation, young, wait}, time.Time{}},

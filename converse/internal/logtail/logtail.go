@@ -9,7 +9,9 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/bounds"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/internal/textcut"
 )
 
 // Map says which canisters of its log a conversation holds: the instructions, and
@@ -48,8 +50,9 @@ func (h *Map) Mark(history []canister.Canister, plan *compaction.Plan, tokens in
 }
 
 // TakeUp reads a conversation from its end, as far back as its next turn can need: to
-// the turn that contains the newest summary. Without a summary, or if it does not
-// record its index, TakeUp reads everything.
+// the turn that contains the newest summary, and if the summary covers the message of that
+// turn, to the last message before it. Without a summary, or if it does not record its index,
+// TakeUp reads everything.
 func TakeUp(ctx context.Context, log history.Log, conversation string) (Map, []canister.Canister, error) {
 	first, canisters, err := history.Tail(ctx, log, conversation, func(first int, canisters []canister.Canister) bool {
 		_, _, ok := needed(first, canisters)
@@ -85,10 +88,13 @@ func needed(first int, end []canister.Canister) (start int, summary compaction.M
 		if through < 0 || user < 0 || m.Instructions == nil || m.Index != first+through {
 			return 0, compaction.Mark{}, false
 		}
-		for start = through; start > 0 && !compaction.Opens(end[start]); {
+		if start = through; user <= through { // the canister before its message says when the turn could begin
+			start = user - 1
+		}
+		for start > 0 && !compaction.Opens(end[start]) {
 			start--
 		}
-		return min(start, user), m, compaction.Opens(end[start])
+		return start, m, start >= 0 && compaction.Opens(end[start])
 	}
 	return 0, compaction.Mark{}, false
 }
@@ -161,4 +167,23 @@ func Before(ctx context.Context, log history.Log, conversation string, end int, 
 		index++
 	}
 	return nil, 0, nil
+}
+
+// Clash returns an error if one of the canisters has the ID of a canister of the log that is
+// not held.
+func Clash(ctx context.Context, log history.Log, conversation string, held Map, canisters []canister.Canister) error {
+	named := map[string]bool{}
+	for _, c := range canisters {
+		if id := c.Header().ID; id != "" {
+			named[id] = true
+		}
+	}
+	if held.From == len(held.Front) || len(named) == 0 {
+		return nil
+	}
+	c, place, err := Before(ctx, log, conversation, held.From, func(c canister.Canister) bool { return named[c.Header().ID] })
+	if c != nil {
+		return fmt.Errorf("converse: the canisters do not fit the history: canister %d of the log already has the ID %s", place, textcut.Bytes(c.Header().ID, bounds.MaxQuoted))
+	}
+	return err
 }

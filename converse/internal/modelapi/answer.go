@@ -24,6 +24,10 @@ const (
 	// afterDone limits the wait for the end of a response after the last event. The
 	// connection can be reused only if the response was read to its end.
 	afterDone = 50 * time.Millisecond
+	// signsOfLife times IdleTimeout limits how long the server may send nothing but pings,
+	// comments and the like. With the default this is an hour: a model that thinks without
+	// showing it sends nothing else, and needs 43 minutes for 128,000 tokens at 50 a second.
+	signsOfLife = 12
 )
 
 var errAnswerTooLarge = errors.New("the answer is larger than MaxAnswerBytes")
@@ -44,6 +48,7 @@ type State struct {
 	Complete bool // the server has said why the model stopped
 	Done     bool // nothing follows
 	Fault    bool // the last value was an error instead of an answer
+	Idle     bool // the last value was only a sign of life, such as a ping
 	// Ran is the name of a tool, perhaps with effects, that the server has begun to run by itself.
 	Ran string
 }
@@ -52,7 +57,7 @@ type State struct {
 // type, which is often wrong. After a nil error the answer is complete, or the caller has
 // left the loop.
 func (x *Exchange) Read(res *http.Response, answer Accumulator) error {
-	in := &answerBody{x: x, in: res.Body, left: x.server.MaxAnswerBytes, limit: x.server.IdleTimeout}
+	in := &answerBody{x: x, in: res.Body, left: x.server.MaxAnswerBytes, limit: x.server.IdleTimeout, patience: signsOfLife * x.server.IdleTimeout}
 	events := sse.NewReader(in, x.server.MaxEventBytes)
 	defer events.Release()
 	first, err := events.Peek()
@@ -82,7 +87,7 @@ func (x *Exchange) readWhole(res *http.Response, answer Accumulator, events *sse
 	state := answer.State()
 	x.ran = state.Ran
 	if state.Fault {
-		return x.fault(res, text)
+		return x.fault(res, text, state.Began)
 	}
 	if !state.Began && !state.Whole {
 		return x.Broken(res, true, "the server's answer has no message; it begins: %s", oneLine(string(beginning(text))))
@@ -114,9 +119,12 @@ func (x *Exchange) readEvents(res *http.Response, answer Accumulator, events *ss
 		answer.Add(event.Name, gjson.ParseBytes(data))
 		state := answer.State()
 		x.ran = state.Ran
+		if !state.Idle {
+			in.waited = 0
+		}
 		switch {
 		case state.Fault || event.Name == "error":
-			return x.fault(res, data)
+			return x.fault(res, data, state.Began)
 		case state.Done:
 			in.drain()
 			return nil
@@ -147,30 +155,44 @@ func (x *Exchange) cut(res *http.Response, answer Accumulator, err error) error 
 	return x.Broken(res, true, "the answer broke off: %w", err)
 }
 
-// fault describes an error that the server sent instead of an answer, or within one.
-func (x *Exchange) fault(res *http.Response, text []byte) error {
+// fault describes an error that the server sent instead of an answer, or within one that has
+// begun.
+func (x *Exchange) fault(res *http.Response, text []byte, began bool) error {
 	r := explain(text)
 	failed := x.Broken(res, false, "")
 	x.server.describe(failed, r)
+	x.heed(res, failed)
+	if began { // the model has worked, which costs
+		failed.Err = io.ErrUnexpectedEOF
+	}
 	failed.Message = "the server broke the answer off: " + failed.Message
 	return failed
 }
 
-// answerBody is a response body with a time limit for each read and a limit on its size.
+// answerBody is a response body with a time limit for each read, one for the wait for more of
+// the answer, and a limit on its size.
 type answerBody struct {
-	x     *Exchange
-	in    io.Reader
-	left  int
-	limit time.Duration
+	x        *Exchange
+	in       io.Reader
+	left     int
+	limit    time.Duration // of a read
+	patience time.Duration // of the wait for more of the answer
+	waited   time.Duration // since more of the answer came
 }
 
 func (b *answerBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, fmt.Errorf("%w (%d)", errAnswerTooLarge, b.x.server.MaxAnswerBytes)
 	}
-	b.x.watch.within(b.limit)
+	began := time.Now()
+	if rest := max(b.patience-b.waited, 1); b.patience > 0 && rest < b.limit {
+		b.x.watch.until(rest, &silence{limit: b.patience, alive: true})
+	} else {
+		b.x.watch.within(b.limit)
+	}
 	n, err := b.in.Read(p[:min(len(p), b.left)])
 	b.x.watch.stop()
+	b.waited += time.Since(began)
 	b.left -= n
 	return n, err
 }

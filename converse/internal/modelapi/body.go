@@ -3,7 +3,9 @@
 package modelapi
 
 import (
+	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"sync/atomic"
 
@@ -20,12 +22,21 @@ type Transcript struct {
 	marks []mark // the canisters in text, in order
 	text  []byte // the beginning of the body and the messages
 	body  *BodyRef
-	plain bool // see Forget
+
+	forgotten mark            // the last canister of the history when the server rejected its own data; see Forget
+	plain     map[string]bool // the answers that are sent without that data; see LeaveOut
+	lastPlain string          // the last of them
+	note      string          // see Note
 
 	signatures, reasoning bool // that have placeholders; see Fill
 
-	images ImageLimits // see Shrink
-	shrunk int         // how often Shrink has changed them
+	alternates bool // see Alternate
+
+	images  ImageLimits // see Shrink
+	refused Media       // see Omit and Recall
+	passing Media       // of refused, the images that may be downloaded later: they are not noted
+	unnoted bool        // the history does not have all of refused
+	shrunk  int         // how often Shrink and Omit have changed them
 
 	offered *converse.Toolset
 	answers bool
@@ -34,16 +45,91 @@ type Transcript struct {
 	fields fields // of the last request; see Fields
 }
 
-// Forget makes the next request encode the whole history again, without the opaque data
-// of the server, which it has rejected. It returns false if that was done before.
-func (t *Transcript) Forget() bool {
-	before := t.plain
-	t.marks, t.text, t.plain = nil, nil, true
-	return !before
+// Forget makes the next requests leave out the opaque data of the server, which it has
+// rejected, in the answers of a history. Later answers keep theirs. It returns false if that
+// was done before, for the same history.
+func (t *Transcript) Forget(history []canister.Canister) bool {
+	if len(history) == 0 {
+		return false
+	}
+	before, last := t.forgotten, history[len(history)-1]
+	t.forgotten = mark{last.Header().ID, last.Kind()}
+	return before != t.forgotten
 }
 
-// IsPlain reports whether opaque data of the server is left out.
-func (t *Transcript) IsPlain() bool { return t.plain }
+// LeaveOut decides which answers of a history are sent without opaque data of the server: the
+// answers among the first n canisters, in the history that was passed to [Transcript.Forget],
+// and before an answer that [Transcript.Note] has marked with the key.
+func (t *Transcript) LeaveOut(history []canister.Canister, n int, key string) {
+	known, forgotten, answer := lastAnswer(history[:n]), -1, -1
+	for i, c := range history {
+		if a, ok := c.(canister.Assistant); ok {
+			if a.Metadata[key] != nil {
+				known = max(known, answer)
+			}
+			answer = i
+		}
+		if t.forgotten.id != "" && t.forgotten.is(c) {
+			forgotten = answer
+		}
+	}
+	last := max(known, forgotten)
+	t.setPlain(history[:last+1])
+	t.note = ""
+	if forgotten > known {
+		t.note = key
+	}
+}
+
+// Note marks the answer to a request if the server had rejected data of earlier answers, or
+// images or files, that were left out. Because of the marks other transcripts leave out the
+// same, and the server does not reject it again.
+func (t *Transcript) Note(s *Server, answer *canister.Assistant) {
+	marks := canister.Fields{}
+	if t.unnoted {
+		marks = t.lasting().mark(s)
+	}
+	if t.note != "" {
+		marks[t.note] = json.RawMessage("true")
+	}
+	if len(marks) > 0 {
+		maps.Copy(marks, answer.Metadata)
+		answer.Metadata = marks
+	}
+}
+
+// lastAnswer returns the index of the last answer in a history, or -1.
+func lastAnswer(history []canister.Canister) int {
+	for i := len(history) - 1; i >= 0; i-- {
+		if _, ok := history[i].(canister.Assistant); ok {
+			return i
+		}
+	}
+	return -1
+}
+
+// setPlain sets the answers that are sent without opaque data: the answers in beginning,
+// which ends with the last of them. If they are others than before, the next request encodes
+// the whole history again.
+func (t *Transcript) setPlain(beginning []canister.Canister) {
+	last := ""
+	if n := len(beginning); n > 0 {
+		last = beginning[n-1].Header().ID
+	}
+	if last == t.lastPlain {
+		return
+	}
+	t.plain, t.lastPlain = map[string]bool{}, last
+	for _, c := range beginning {
+		if a, ok := c.(canister.Assistant); ok {
+			t.plain[a.ID] = true
+		}
+	}
+	t.marks, t.text = nil, nil
+}
+
+// LeavesOut reports whether an answer is sent without opaque data of the server.
+func (t *Transcript) LeavesOut(answer canister.Assistant) bool { return t.plain[answer.ID] }
 
 // Fill makes the next request encode the whole history again, with placeholders for the
 // signatures of calls, for the reasoning of answers, or for both, if the server has produced
@@ -61,11 +147,25 @@ func (t *Transcript) Fill(signatures, reasoning bool) bool {
 // Placeholders reports whether signatures and reasoning have placeholders.
 func (t *Transcript) Placeholders() (signatures, reasoning bool) { return t.signatures, t.reasoning }
 
+// Alternate makes the next request encode the whole history again if it sets another order of roles
+// than the last one.
+func (t *Transcript) Alternate(roles bool) {
+	if roles != t.alternates {
+		t.alternates = roles
+		t.marks, t.text = nil, nil
+	}
+}
+
 // mark identifies a canister. Canisters with the same ID are equal, because canisters in
 // a history do not change; see [converse.Binder].
 type mark struct {
 	id   string
 	kind canister.Kind
+}
+
+// is reports whether a canister is the one.
+func (m mark) is(c canister.Canister) bool {
+	return c != nil && m.id != "" && m.id == c.Header().ID && m.kind == c.Kind()
 }
 
 // Messages are the messages of a history in an encoding.
@@ -109,8 +209,7 @@ func (t *Transcript) begins(history []canister.Canister) bool {
 		return false
 	}
 	for i, known := range t.marks {
-		c := history[i]
-		if c == nil || known.id == "" || known.id != c.Header().ID || known.kind != c.Kind() {
+		if !known.is(history[i]) {
 			return false
 		}
 	}

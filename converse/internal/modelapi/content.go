@@ -33,6 +33,7 @@ type Renderer struct {
 	Audio    bool // the model accepts audio
 	Files    bool // the API carries files, such as PDF
 	Images   ImageLimits
+	Refused  Media // images and files that the server does not take
 }
 
 // IsText reports whether the part is text.
@@ -179,6 +180,8 @@ func (r Renderer) image(c canister.ImageContent) Part {
 		return Part{Text: "[image " + shortURL(c.URL) + ", omitted: the model cannot see]"}
 	case c.URL != "" && !fetched.MatchString(c.URL):
 		return Part{Text: "[image " + shortURL(c.URL) + ", omitted: the model's server cannot fetch it]"}
+	case c.URL != "" && r.Refused.has([]byte(c.URL)):
+		return Part{Text: "[image " + shortURL(c.URL) + ", omitted: " + refusedMedia + "]"}
 	case c.URL != "":
 		return Part{URL: c.URL}
 	case r.NoImages:
@@ -187,6 +190,8 @@ func (r Renderer) image(c canister.ImageContent) Part {
 		return Part{Text: leftOut(c.MIME, len(c.Data), "the model's API cannot carry it")}
 	case !imageTypes[is]:
 		return Part{Text: leftOut(c.MIME, len(c.Data), "its data is not an image")}
+	case r.Refused.has(c.Data):
+		return Part{Text: leftOut(is, len(c.Data), refusedMedia)}
 	default:
 		if why := r.Images.over(c.Data); why != "" {
 			return Part{Text: leftOut(is, len(c.Data), why)}
@@ -223,6 +228,8 @@ func (r Renderer) resource(c canister.ResourceContent) []Part {
 		return []Part{name, r.image(canister.ImageContent{Data: c.Blob, MIME: c.MIME})}
 	case strings.HasPrefix(kind, "audio/"):
 		return []Part{name, r.audio(canister.AudioContent{Data: c.Blob, MIME: c.MIME})}
+	case r.Files && !r.NoImages && kind == "application/pdf" && bytes.HasPrefix(c.Blob, []byte("%PDF-")) && r.Refused.has(c.Blob):
+		return []Part{name, {Text: leftOut(kind, len(c.Blob), refusedMedia)}}
 	case r.Files && !r.NoImages && kind == "application/pdf" && bytes.HasPrefix(c.Blob, []byte("%PDF-")):
 		return []Part{name, {Name: fileName(c.URI), MIME: kind, Data: c.Blob}}
 	}

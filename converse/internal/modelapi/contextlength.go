@@ -39,11 +39,16 @@ var contextWords = regexp.MustCompile(`(?i)` +
 	`|inputs\W* (must have less than|tokens \+) ` + // text-generation-inference
 	`|input length exceeds`) // Ollama
 
+// tooLargeForLimit matches the refusals of a request that is above a limit of tokens per minute by
+// itself, so that waiting does not help: OpenAI's, with status 429, and Groq's, with 413.
+var tooLargeForLimit = regexp.MustCompile(`(?i)request too large for .*tokens per min`)
+
 // contextCode returns the code of a failure. For a request that is too long it is always
-// converse.CodeContextLength. A limit of tokens per minute is different, because waiting
-// helps.
+// converse.CodeContextLength. A limit of tokens per minute that other requests have used up is
+// different, because waiting helps.
 func contextCode(status int, message, code string) string {
-	if status != http.StatusTooManyRequests && code != "rate_limit_exceeded" && (contextCodes[code] || contextWords.MatchString(message)) {
+	waits := status == http.StatusTooManyRequests || code == "rate_limit_exceeded"
+	if tooLargeForLimit.MatchString(message) || !waits && (contextCodes[code] || contextWords.MatchString(message)) {
 		return converse.CodeContextLength
 	}
 	return code

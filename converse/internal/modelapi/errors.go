@@ -30,10 +30,17 @@ const (
 
 var errLeft = errors.New("the consumer left the loop")
 
-// silence is the cause of an exchange that timed out because the server sent nothing.
-type silence struct{ limit time.Duration }
+// silence is the cause of an exchange that timed out because the server sent nothing, or
+// nothing but signs of life.
+type silence struct {
+	limit time.Duration
+	alive bool
+}
 
 func (s *silence) Error() string {
+	if s.alive {
+		return fmt.Sprintf("the model's server sent nothing of its answer for %v, only signs of life", s.limit)
+	}
 	return fmt.Sprintf("the model's server sent nothing for %v", s.limit)
 }
 
@@ -164,9 +171,6 @@ func codeOf(fault gjson.Result) string {
 var permanent = map[string]bool{
 	"invalid_encrypted_content": true, "data_residency_mismatch": true,
 	"bio_policy": true, "misalignment_policy_violation": true, "image_content_policy_violation": true,
-	"invalid_image": true, "invalid_image_format": true, "invalid_base64_image": true, "invalid_image_url": true, "invalid_image_mode": true,
-	"image_too_large": true, "image_too_small": true, "image_parse_error": true, "image_file_too_large": true, "image_file_not_found": true,
-	"unsupported_image_media_type": true, "empty_image_file": true, "failed_to_download_image": true,
 }
 
 // retryable reports whether the same request can succeed later, based on the status and
@@ -182,8 +186,10 @@ func (r *refusal) retryable(code string) bool {
 		return false // a 429 that waiting does not fix
 	case converse.CodeContextLength:
 		return false // llama.cpp sends it with a 500
+	case converse.CodeImage:
+		return status >= http.StatusInternalServerError && !textAlone.MatchString(r.message) // the same
 	case "content_filter", "invalid_request_error", "invalid_prompt", "permission_error", "not_found_error",
-		converse.CodeModelNotFound, converse.CodeAPI, converse.CodeTools, converse.CodeParameter, converse.CodeImage,
+		converse.CodeModelNotFound, converse.CodeAPI, converse.CodeTools, converse.CodeParameter,
 		converse.CodeKey, converse.CodeUnverified, converse.CodeRegion, converse.CodeAddress:
 		return status >= http.StatusInternalServerError
 	}

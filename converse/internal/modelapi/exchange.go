@@ -49,8 +49,10 @@ type Exchange struct {
 	cancel context.CancelCauseFunc
 	watch  *watch
 	body   *BodyRef
+	sent   []byte // the body of the last request
 
 	attempts int            // requests sent so far
+	amended  int            // how many of them Amend has changed afterwards
 	spoken   bool           // a delta has been yielded
 	ran      string         // the tool that the server has run in this part of the answer; see State
 	ranFirst string         // the same of the parts before, which another request continues
@@ -79,6 +81,7 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		x.cancel(nil)
 	}()
 	for {
+		x.sent = body
 		err := x.attempt(api, body)
 		if err == nil || x.left {
 			return
@@ -90,7 +93,7 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		}
 		if err == ErrContinue && ctx.Err() == nil {
 			x.ranFirst = cmp.Or(x.ran, x.ranFirst)
-			x.attempts, x.spoken, x.ran = 0, false, "" // each part of an answer may be retried
+			x.attempts, x.amended, x.spoken, x.ran = 0, 0, false, "" // each part of an answer may be retried
 			if body, x.body, err = api.Encode(); err == nil {
 				continue
 			}
@@ -98,6 +101,7 @@ func (s *Server) Exchange(ctx context.Context, api API, yield func(converse.Mode
 		failed, _ := errors.AsType[*converse.ModelError](err)
 		if s.ended(ctx, x.ctx) == nil {
 			if failed != nil && !x.spoken && x.ran == "" && api.Amend(x, failed) {
+				x.amended++
 				if body, x.body, err = api.Encode(); err == nil {
 					continue
 				}
@@ -166,7 +170,7 @@ func (x *Exchange) attempt(api API, body []byte) error {
 // again reports and waits for another attempt, after a request that failed or an answer
 // that broke off before it yielded anything. It returns false if there is none.
 func (x *Exchange) again(failed *converse.ModelError) bool {
-	if failed == nil || !failed.Retryable || x.spoken || x.ran != "" || x.attempts > x.server.MaxRetries || x.wait > maxAskedWait {
+	if failed == nil || !failed.Retryable || x.spoken || x.ran != "" || x.attempts-x.amended > x.server.MaxRetries || x.wait > maxAskedWait {
 		return false
 	}
 	if !x.Emit(converse.Retry{Attempt: x.attempts, Wait: x.wait, Err: failed}) {
@@ -204,6 +208,9 @@ func (x *Exchange) Paid(usage canister.Usage) { x.paid = usage }
 // Left reports whether the caller has left the loop.
 func (x *Exchange) Left() bool { return x.left }
 
+// Sent returns the body of the last request, until Encode is called again.
+func (x *Exchange) Sent() []byte { return x.sent }
+
 // Attempts returns how many requests were sent so far.
 func (x *Exchange) Attempts() int { return x.attempts }
 
@@ -211,7 +218,7 @@ func (x *Exchange) Attempts() int { return x.attempts }
 // reads the response if it reports a failure.
 func (x *Exchange) observe(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	x.attempts++
-	x.failed, x.wait = nil, backoff(x.attempts)
+	x.failed, x.wait = nil, backoff(x.attempts-x.amended)
 	x.body.count(req)
 	if x.server.TraceHeaders {
 		req.Header = req.Header.Clone() // which exchanges may share
@@ -232,11 +239,16 @@ func (x *Exchange) observe(req *http.Request, next func(*http.Request) (*http.Re
 		_ = res.Body.Close()
 		res.Body = io.NopCloser(bytes.NewReader(begin)) // the SDK reads it without a limit
 		x.failed = x.server.failure(res, begin)
-		if wait, asked := askedWait(res.Header, time.Now()); asked {
-			x.wait = wait
-		}
+		x.heed(res, x.failed)
 	}
 	return res, err
+}
+
+// heed sets the wait before another attempt to the one that a server asks for.
+func (x *Exchange) heed(res *http.Response, failed *converse.ModelError) {
+	if wait, asked := askedWait(res.Header, failed.Message, time.Now()); asked {
+		x.wait = wait
+	}
 }
 
 // carrier lets a propagator write headers.

@@ -23,7 +23,7 @@ type ImageLimits struct {
 	Bytes  int // of the data in base64
 }
 
-// imageRefusals match the refusals of images that are too large, with the limit. Anthropic
+// These match the refusals of images that are too large, with the limit. Anthropic
 // takes 8000 pixels, or 2000 if a request has more than 20 images, and 5 or 10 MB
 // (platform.claude.com, Vision; anthropics/claude-code#4778, #49537). The limit of a request
 // follows from its other images, so that it is known only from the refusal.
@@ -35,7 +35,7 @@ var (
 // Shrink makes the next request encode the whole history again, without the images that are
 // larger than the server said when it refused one. It returns false if that changes nothing.
 func (t *Transcript) Shrink(failed *converse.ModelError) bool {
-	if failed.Code != converse.CodeImage || t.shrunk == maxShrunk {
+	if failed.Code != converse.CodeImage || t.shrunk >= maxShrunk {
 		return false
 	}
 	before := t.images

@@ -77,7 +77,7 @@ var kinds = []kind{
 	},
 	{
 		code: converse.CodeQuota, codes: []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"},
-		words: regexp.MustCompile(`(?i)credit balance is too low|insufficient (balance|credits?|funds)|reached your specified api usage limits|exceeded your current quota, please check your plan`), advise: topUp,
+		words: regexp.MustCompile(`(?i)credit balance is too low|insufficient (balance|credits?|funds)|reached your specified api usage limits`), advise: topUp,
 	},
 	{code: converse.CodeQuota, statuses: []int{http.StatusPaymentRequired}, advise: topUp},
 	{
@@ -93,11 +93,16 @@ var kinds = []kind{
 		advise: otherModel,
 	},
 	{
-		code: converse.CodeImage, words: regexp.MustCompile(`(?i)image dimensions exceed|image exceeds .{0,20}maximum|could not process image|image.{0,40}(too large|too big|is not supported|not valid|unsupported)|(unsupported|invalid) image|does not (support|accept) image|no endpoints found that support image|not a multimodal model`),
-		advise: func(s *Server, _ *refusal) string {
-			return s.line("set", "NoImages", true, ", so that the model gets a line of text in place of each image, or send other images")
+		code: converse.CodeImage,
+		codes: []string{
+			"invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "invalid_image_mode", "image_parse_error",
+			"unsupported_image_media_type", "empty_image_file", "image_too_large", "image_too_small", "image_file_too_large", "image_file_not_found",
+			"failed_to_download_image",
 		},
+		words:  regexp.MustCompile(`(?i)image dimensions exceed|image exceeds .{0,20}maximum|could not process (image|pdf)|pdf (specified|has too many pages)|\d+ pdf pages|too (much media|many images)|image.{0,40}(too large|too big|is not supported|not valid|unsupported)|(unsupported|invalid) image|(timeout|error) while downloading|content\W{1,2}\d+\W{1,2}(image|image_url|pdf)\b`),
+		advise: withoutImages,
 	},
+	{code: converse.CodeImage, words: textAlone, advise: withoutImages},
 	{
 		code: converse.CodeKey, codes: []string{"invalid_api_key", "authentication_error"}, words: regexp.MustCompile(`(?i)api key not valid|unregistered callers|incorrect api key|invalid x-api-key|didn't provide an api key`), advise: otherKey,
 	},
@@ -111,6 +116,15 @@ var kinds = []kind{
 	{
 		code: converse.CodeParameter, words: regexp.MustCompile(`(?i)thinking\.type\.enabled\W* is not supported`),
 		advise: func(s *Server, _ *refusal) string { return s.line("set", "Thinking", "adaptive", "") },
+	},
+	{
+		code: converse.CodeParameter, words: regexp.MustCompile(`(?i)thinking\.type\.disabled\W* is not supported`),
+		advise: func(s *Server, r *refusal) string {
+			if strings.Contains(r.message, "between_tools") {
+				return s.line("set", "Thinking", "between_tools", "")
+			}
+			return s.line("remove", "Thinking", nil, ", as this model always thinks; a lower Effort (reasoning_effort in a configuration) makes it think less")
+		},
 	},
 	{
 		code: converse.CodeParameter, words: regexp.MustCompile(`(?i)does not support the effort parameter`),
@@ -133,12 +147,16 @@ var kinds = []kind{
 	},
 }
 
+// textAlone matches the refusals of any image, because the model or its server takes text alone. The
+// deserialization errors are DeepSeek's, and the first two llama.cpp's, with status 500.
+var textAlone = regexp.MustCompile(`(?i)image input is not supported|unsupported content part type: .?image_url|unknown variant .?image_url|untagged enum ChatCompletionRequestContent|messages\[\d+\]: invalid type: sequence, expected a string|does not (support|accept) image|no endpoints found that support image|not a multimodal model`)
+
 // refusedMember matches messages about a member of a request.
-var refusedMember = regexp.MustCompile(`(?i)unsupported (parameter|value)|unknown (parameter|field|argument)|unrecogni[sz]ed (request argument|field|parameter)|extra inputs are not permitted|extra_forbidden|is unsupported|(is|are) deprecated for this model|cannot both be specified|argument not supported|is not supported with this model|does not support [^ ]+ with this model|invalid value|(is|are) not allowed`)
+var refusedMember = regexp.MustCompile(`(?i)unsupported (parameter|value)|unknown (parameter|field|argument)|unrecogni[sz]ed (request argument|field|parameter)|extra inputs are not permitted|extra_forbidden|is unsupported|(is|are) deprecated for this model|cannot both be specified|argument not supported|is not supported with this model|(is|are) not supported for this model|does not support [^ ]+ with this model|invalid value|(is|are) not allowed`)
 
 // recognise returns the kind of a refusal; nil for an unknown one.
 func (s *Server) recognise(r *refusal) *kind {
-	if r.status >= http.StatusInternalServerError {
+	if r.status >= http.StatusInternalServerError && !textAlone.MatchString(r.message) {
 		return nil
 	}
 	for i := range kinds {
@@ -163,6 +181,11 @@ func (k *kind) fits(r *refusal) bool {
 	}
 	r.match = k.words.FindStringSubmatch(r.message)
 	return r.match != nil
+}
+
+// withoutImages advises to send no images.
+func withoutImages(s *Server, _ *refusal) string {
+	return s.line("set", "NoImages", true, ", so that the model gets a line of text in place of each image and PDF file, or send others")
 }
 
 // otherAPI advises to ask in another API.

@@ -67,6 +67,8 @@ func anthropicError(kind, message string) string {
 
 var half = 0.5
 
+const noImages = "set openaimodel.Options.NoImages = true, so that the model gets a line of text in place of each image and PDF file, or send others"
+
 // TestAdviceOfOpenAI: what servers with the APIs of OpenAI refuse has a code and the line
 // to change. The answers are those of the named reports.
 func TestAdviceOfOpenAI(t *testing.T) {
@@ -225,6 +227,15 @@ func TestAdviceOfOpenAI(t *testing.T) {
 			"add credit at https://platform.openai.com/settings/organization/billing, or use another key: change openaimodel.Options.APIKey",
 		},
 		{
+			"per minute at Google", "https://github.com/continuedev/continue/issues/9570",
+			openaimodel.Options{BaseURL: "https://generativelanguage.googleapis.com/v1beta/openai", APIKey: "k"}, 429,
+			`[{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details. For more information on ` +
+				`this error, head to: https://ai.google.dev/gemini-api/docs/rate-limits. \n* Quota exceeded for metric: ` +
+				`generativelanguage.googleapis.com/generate_content_free_tier_requests, limit: 10, model: m\nPlease retry in 20.04s.",` +
+				`"status":"RESOURCE_EXHAUSTED"}}]`,
+			"429", "",
+		},
+		{
 			"too much at once", "https://platform.openai.com/docs/guides/error-codes", openaimodel.Options{APIKey: "k"}, 429,
 			openAIError("Rate limit reached for gpt-5 in organization org-1 on tokens per min (TPM).", "", "rate_limit_exceeded"),
 			"rate_limit_exceeded", "",
@@ -259,9 +270,41 @@ func TestAdviceOfOpenAI(t *testing.T) {
 			converse.CodeKey, "change openaimodel.Options.APIKey",
 		},
 		{
+			"no images at DeepSeek", "https://github.com/1jehuang/jcode/issues/310", openaimodel.Options{BaseURL: compatible}, 400,
+			openAIError("Failed to deserialize the JSON body into the target type: messages[7]: unknown variant `image_url`, expected `text` at line "+
+				"1 column 114708", "", "invalid_request_error"), converse.CodeImage, noImages,
+		},
+		{
+			"no images at DeepSeek before", "https://github.com/browser-use/web-ui/issues/163", openaimodel.Options{BaseURL: compatible}, 422,
+			`{"error":{"message":"Failed to deserialize the JSON body into the target type: messages[1]: data did not match any variant of ` +
+				`untagged enum ChatCompletionRequestContent at line 1 column 18231"}}`, converse.CodeImage, noImages,
+		},
+		{
+			"no images at DeepSeek first", "https://github.com/chatboxai/chatbox/issues/1740", openaimodel.Options{BaseURL: compatible}, 422,
+			`{"error":{"message":"Failed to deserialize the JSON body into the target type: messages[2]: invalid type: sequence, expected a ` +
+				`string at line 1 column 2901"}}`, converse.CodeImage, noImages,
+		},
+		{
+			"another wrong body at DeepSeek", "https://github.com/1jehuang/jcode/issues/310", openaimodel.Options{BaseURL: compatible}, 422,
+			`{"error":{"message":"Failed to deserialize the JSON body into the target type: tools[0].type: unknown variant ` + "`custom`, expected " +
+				"`function`" + ` at line 1 column 80","code":"invalid_request_error"}}`, "invalid_request_error", "",
+		},
+		{
+			"an image that is not downloaded in time", "https://github.com/vercel/ai/issues/8857", openaimodel.Options{APIKey: "k"}, 400,
+			openAIError("Timeout while downloading https://a.example/b.png.", "url", "invalid_value"), converse.CodeImage, noImages,
+		},
+		{
+			"an image that is not found", "https://github.com/vercel/ai/issues/8857", openaimodel.Options{APIKey: "k"}, 400,
+			openAIError("Error while downloading https://a.example/b.png. Upstream status code: 404.", "url", "invalid_value"), converse.CodeImage, noImages,
+		},
+		{
+			"an image with a code", "https://github.com/riverscuomo/cuomputer/issues/95", openaimodel.Options{APIKey: "k"}, 400,
+			openAIError("The picture is not there.", "", "invalid_image_url"), converse.CodeImage, noImages,
+		},
+		{
 			"no images", "https://docs.vllm.ai/en/latest/features/multimodal_inputs.html", openaimodel.Options{BaseURL: compatible}, 400,
 			`{"object":"error","message":"m is not a multimodal model","type":"BadRequestError","param":null,"code":400}`,
-			converse.CodeImage, "set openaimodel.Options.NoImages = true, so that the model gets a line of text in place of each image, or send other images",
+			converse.CodeImage, noImages,
 		},
 		{
 			"wrong path", "https://github.com/ollama/ollama/issues/2474", openaimodel.Options{BaseURL: "http://localhost:11434"}, 404, "404 page not found",
@@ -304,7 +347,7 @@ func TestAdviceOfOpenAI(t *testing.T) {
 			if failed.Code != test.code || failed.Advice != test.advice {
 				t.Errorf("%s\ncode   %q, want %q\nadvice %q\nwant   %q", test.source, failed.Code, test.code, failed.Advice, test.advice)
 			}
-			if failed.Code == converse.CodeQuota && failed.Retryable || failed.Code == "rate_limit_exceeded" != failed.Retryable && test.status != 502 {
+			if wait := test.status == 429 && failed.Code != converse.CodeQuota; failed.Retryable != wait && test.status != 502 {
 				t.Errorf("retryable is %v", failed.Retryable)
 			}
 		})
@@ -358,6 +401,22 @@ func TestAdviceOfAnthropic(t *testing.T) {
 			converse.CodeParameter, `set anthropicmodel.Options.Thinking = "4096", a number of tokens, as this model needs a budget`,
 		},
 		{
+			"a model that always thinks", "https://platform.claude.com/docs/en/models/opus-5-5/migration-guide", anthropicmodel.Options{Thinking: "off"}, 400,
+			anthropicError("invalid_request_error",
+				`"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.`),
+			converse.CodeParameter, "remove anthropicmodel.Options.Thinking, as this model always thinks; a lower Effort (reasoning_effort in a configuration) makes it think less",
+		},
+		{
+			"a model that thinks between calls", "https://platform.claude.com/docs/en/models/sonnet-5-5/migration-guide", anthropicmodel.Options{Thinking: "off"}, 400,
+			anthropicError("invalid_request_error", `"thinking.type.disabled" is not supported for this model. Use "thinking.type.between_tools" to turn off up-front thinking.`),
+			converse.CodeParameter, `set anthropicmodel.Options.Thinking = "between_tools"`,
+		},
+		{
+			"forced calls", "https://platform.claude.com/docs/en/models/fable-5-1/migration-guide", anthropicmodel.Options{ToolChoice: "any"}, 400,
+			anthropicError("invalid_request_error", `tool_choice: type "tool" and "any" are not supported for this model.`),
+			converse.CodeParameter, "remove anthropicmodel.Options.ToolChoice",
+		},
+		{
 			"effort", "https://github.com/anthropics/claude-code/issues/30010", anthropicmodel.Options{Effort: "high"}, 400,
 			anthropicError("invalid_request_error", "This model does not support the effort parameter."),
 			converse.CodeParameter, "remove anthropicmodel.Options.Effort",
@@ -389,7 +448,13 @@ func TestAdviceOfAnthropic(t *testing.T) {
 			anthropicError("invalid_request_error",
 				"messages.7.content.2.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels"),
 			converse.CodeImage,
-			"set anthropicmodel.Options.NoImages = true, so that the model gets a line of text in place of each image, or send other images",
+			"set anthropicmodel.Options.NoImages = true, so that the model gets a line of text in place of each image and PDF file, or send others",
+		},
+		{
+			"an image, by its place", "https://github.com/HiveNexus/HiveChat/issues/39", anthropicmodel.Options{}, 400,
+			anthropicError("invalid_request_error", "messages.0.content.1.image.source.base64: invalid base64 data"),
+			converse.CodeImage,
+			"set anthropicmodel.Options.NoImages = true, so that the model gets a line of text in place of each image and PDF file, or send others",
 		},
 		{
 			"region at Bedrock", "https://github.com/aws-samples/generative-bi-using-rag/issues/361",

@@ -46,11 +46,22 @@ var providers = map[string]string{
 
 // ProviderOf returns the provider name for the host of a server.
 func ProviderOf(base *url.URL) string {
-	for host, more := strings.ToLower(base.Hostname()), true; more; {
+	host, more := strings.ToLower(base.Hostname()), true
+	if isVertex(host) {
+		return "gcp.vertex_ai"
+	}
+	for more {
 		if name := providers[host]; name != "" {
 			return name
 		}
 		_, host, more = strings.Cut(host, ".")
 	}
 	return compatible
+}
+
+// isVertex reports whether a host is Vertex AI's in a region, such as
+// us-central1-aiplatform.googleapis.com or aiplatform.eu.rep.googleapis.com.
+func isVertex(host string) bool {
+	return strings.HasSuffix(host, "-aiplatform.googleapis.com") ||
+		strings.HasPrefix(host, "aiplatform.") && strings.HasSuffix(host, ".rep.googleapis.com")
 }

@@ -41,7 +41,8 @@ type Server struct {
 	// MaxRetries is how often a failed attempt is repeated.
 	MaxRetries int
 	// ResponseTimeout limits the wait for the header of a response, and IdleTimeout the
-	// wait for more of its body. A limit that is not positive means no limit.
+	// wait for more of its body. For signsOfLife times IdleTimeout the server may send
+	// nothing but signs of life. A limit that is not positive means no limit.
 	ResponseTimeout, IdleTimeout time.Duration
 	// MaxEventBytes limits one event of a stream, and MaxAnswerBytes a whole response.
 	MaxEventBytes, MaxAnswerBytes int

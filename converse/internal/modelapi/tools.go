@@ -5,7 +5,10 @@ package modelapi
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/consort-go/consort/converse"
@@ -124,4 +127,16 @@ func (t *Transcript) Tools(ctx context.Context, tools *Tools, request *converse.
 		t.offered, t.answers, t.tools = set, answers, tools.encode(ctx, set, answers)
 	}
 	return t.tools
+}
+
+// forceRefused matches the refusals to force a call. Anthropic's models from Claude Fable 5.1
+// on have the first words, and the first Claude Fable the second; other servers say the same
+// of models that think.
+var forceRefused = regexp.MustCompile(`(?i)not (supported|compatible)|(not|n't) support|incompatible|unsupported|may not be enabled`)
+
+// RefusesForce reports whether a server has refused a request because it forces the model to
+// call a tool.
+func RefusesForce(failed *converse.ModelError) bool {
+	return (failed.Status == http.StatusBadRequest || failed.Status == http.StatusUnprocessableEntity) &&
+		strings.Contains(failed.Message, "tool_choice") && forceRefused.MatchString(failed.Message)
 }

@@ -8,6 +8,9 @@ package programerror
 import (
 	"errors"
 	"fmt"
+	"strings"
+
+	"github.com/consort-go/consort/internal/contain"
 )
 
 // Error is an error, or a panic, of a function of the program.
@@ -17,7 +20,12 @@ type Error struct {
 }
 
 // Error implements error. The text has the cause.
-func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.What, e.Cause) }
+func (e *Error) Error() string {
+	if p, ok := e.Cause.(*contain.Panic); ok && strings.HasSuffix(e.What, p.What+" panicked") {
+		return e.What + ": " + contain.Text(p.Value)
+	}
+	return fmt.Sprintf("%s: %v", e.What, e.Cause)
+}
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(faultserver.Variable) != "" {
 		os.Exit(faultserver.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	parallelism.Set("6")
+	parallelism.Set("12")
 	os.Exit(m.Run())
 }
 

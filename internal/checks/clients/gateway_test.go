@@ -83,7 +83,7 @@ func withPrograms(m *testing.M) int {
 // built builds the command, for all tests.
 var built = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(programs, "consort")
-	if out, err := exec.Command("go", "build", "-o", program, "../../../cmd/consort").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "../../../cmd/consort").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building consort: %w\n%s", err, out)
 	}
 	return program, nil

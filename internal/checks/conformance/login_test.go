@@ -18,7 +18,7 @@ import (
 func TestLoginScenarios(t *testing.T) {
 	s := suite(realservers.Need(t).Conformance())
 	command := filepath.Join(t.TempDir(), "consort")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", command, "../../../cmd/consort").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", command, "../../../cmd/consort").CombinedOutput(); err != nil {
 		t.Fatalf("building the command: %v\n%s", err, out)
 	}
 	t.Setenv("CONSORT", command)

@@ -149,7 +149,7 @@ func readReport(dir string) (report, error) {
 func build(t *testing.T, program string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), program)
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./"+program)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", binary, "./"+program)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building the %s: %v\n%s", program, err, out)
 	}

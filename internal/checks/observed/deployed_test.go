@@ -57,6 +57,9 @@ func (g gateway) run(t *testing.T, paths ...string) {
 	if !slices.Contains(g.args, configAt) {
 		t.Fatalf("the arguments %q do not name %s", g.args, configAt)
 	}
+	if strings.Contains(g.config, "required = true") && !strings.Contains(g.config, "park_after = 0") {
+		t.Error("a required server that is parked keeps /readyz at 503 until a person revives it")
+	}
 	here := func(text string) string { // with free ports
 		return regexp.MustCompile(`(127\.0\.0\.1|0\.0\.0\.0):(8080|8081)`).ReplaceAllString(text, "$1:0")
 	}
@@ -216,6 +219,7 @@ type (
 		EnvFrom     []struct {
 			SecretRef struct{ Name string } `yaml:"secretRef"`
 		} `yaml:"envFrom"`
+		Env   []struct{ Name, Value string }
 		Ports []struct {
 			Name          string
 			ContainerPort int `yaml:"containerPort"`
@@ -315,7 +319,16 @@ func checkPod(t *testing.T, p pod, c container) {
 	for _, v := range p.Volumes {
 		volumes[v.Name] = true
 	}
+	state := "/var/lib" // in the image
+	for _, variable := range c.Env {
+		if variable.Name == "XDG_STATE_HOME" {
+			state = variable.Value
+		}
+	}
 	for _, mount := range c.VolumeMounts {
+		if mount.MountPath == state+"/consort" { // everyone may write to it, so consort reload trusts no folder in it
+			t.Errorf("the folder of the state is the volume %q itself", mount.Name)
+		}
 		if !volumes[mount.Name] {
 			t.Errorf("no volume %q", mount.Name)
 		}

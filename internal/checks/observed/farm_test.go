@@ -112,7 +112,7 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	leftOver = folder
 	command := filepath.Join(folder, "consort")
-	build := exec.Command("go", "build", "-o", command, "./cmd/consort")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", command, "./cmd/consort")
 	build.Dir = filepath.Join("..", "..", "..") // the module of the command
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", errors.New(string(out))

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/config/values"
@@ -24,14 +25,15 @@ func Servers(cfg *config.Config) func(ensemble string) approvals.Server {
 				return startedServer(s, here)
 			}
 			return approvals.Server{
-				Address: address("url", string(s.Transport), s.URL.Reveal()) + valuesOf(s.Headers) + rootsOf(s.Roots),
+				Address: address("url", string(s.Transport), s.URL.Reveal()) + valuesOf(s.Headers) + rootsOf(s.Roots) + loginOf(s.OAuth),
 				Label:   hostOf(s.URL),
 			}
 		}
 		if s := cfg.GRPC[ensemble]; s != nil {
 			return approvals.Server{
-				Address: address("grpc", s.Address.Reveal(), s.Dapr.Reveal(), s.Token.Reveal()) + valuesOf(s.Metadata),
-				Label:   s.Address.String() + s.Dapr.String(),
+				Address: address("grpc", s.Address.Reveal(), s.Dapr.Reveal(), s.Token.Reveal()) + valuesOf(s.Metadata) + rootsOf(s.Roots) +
+					address(strconv.FormatBool(s.MCP), strconv.FormatBool(s.Plaintext), s.TLS.CA.Reveal(), s.TLS.Certificate.Reveal(), s.TLS.Key.Reveal(), s.Category, s.Caller),
+				Label: s.Address.String() + s.Dapr.String(),
 			}
 		}
 		return approvals.Server{Address: "own", Label: "this program"}
@@ -78,6 +80,19 @@ func valuesOf(all map[string]values.Value) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		parts = append(parts, name, all[name].Reveal())
+	}
+	return address(parts...)
+}
+
+// loginOf returns a login as a part of an address: another client can be logged in as another
+// person. Secrets and tokens are left out: they change while the login stays the same.
+func loginOf(o *config.OAuth) string {
+	if o == nil {
+		return ""
+	}
+	parts := []string{"login", o.Grant, o.Issuer.Reveal(), o.ClientID.Reveal(), o.ClientMetadata.Reveal(), o.Per, o.Audience.Reveal()}
+	if o.Provider != nil {
+		parts = append(parts, o.Provider.Issuer.Reveal(), o.Provider.ClientID.Reveal())
 	}
 	return address(parts...)
 }

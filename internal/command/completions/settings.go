@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
-	"github.com/consort-go/consort/internal/command/setup"
+	"github.com/consort-go/consort/internal/provider"
 	"github.com/spf13/cobra"
 )
 
@@ -26,8 +26,9 @@ func Models(cfg *config.Config) (names []string) {
 			add(m.Name.Reveal(), "[[model.fallback]]")
 		}
 	}
-	add(setup.OpenAIModel, "OpenAI; the key is in OPENAI_API_KEY")
-	add(setup.AnthropicModel, "Anthropic; the key is in ANTHROPIC_API_KEY")
+	for _, p := range provider.All {
+		add(p.Proposed, p.Name+"; the key is in "+p.Key)
+	}
 	return names
 }
 

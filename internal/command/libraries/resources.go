@@ -45,13 +45,15 @@ func (l Library) ShowResource(ctx context.Context, uri string) error {
 		return l.Screen.PrintCanisters(document)
 	}
 	var parts []string
+	show := l.Screen.PrintLine
 	for _, content := range document.Content {
+		show = l.Screen.PrintLine
 		if resource, ok := content.(canister.ResourceContent); ok && resource.Blob == nil {
-			content = canister.TextContent{Text: resource.Text}
+			content, show = canister.TextContent{Text: resource.Text}, l.Screen.PrintCopy
 		}
 		parts = append(parts, display.Content(content))
 	}
-	l.Screen.PrintLine(strings.Join(parts, "\n"))
+	show(strings.Join(parts, "\n"))
 	return l.Screen.Err()
 }
 

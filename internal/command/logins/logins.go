@@ -65,7 +65,7 @@ func Check(ctx context.Context, store login.Store) error {
 		return nil
 	}
 	if err := shared.Check(ctx); err != nil {
-		return exit.Usagef("%w", err)
+		return exit.With(histories.StatusOf(err), err)
 	}
 	return nil
 }
@@ -153,14 +153,29 @@ func (l *Logins) ArePersonal() bool {
 	return slices.ContainsFunc(l.Names(), func(name string) bool { return l.Config.MCP[name].OAuth.StoresLogins() })
 }
 
+// Clients returns the identities of the clients of the gateway that have a login at a server, and
+// whose ID begins with prefix. If some logins cannot be read, it returns the others and an error.
+func Clients(ctx context.Context, o *login.Options, prefix string) ([]string, error) {
+	all, err := o.Store.List(ctx)
+	var found []string
+	for _, l := range all {
+		if l.Resource == o.Resource() && l.Identity != "" && strings.HasPrefix(l.Identity, prefix) {
+			found = append(found, l.Identity)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found), err
+}
+
 // List returns the servers that have a login, and the stored logins of other configurations.
 // The error unreadable is about logins that could not be read.
 func (l *Logins) List(ctx context.Context, store login.Store) (list *reports.LoginList, unreadable, err error) {
 	list = reports.NewLoginList()
 	stored, unreadable := store.List(ctx)
+	servers := map[string]string{} // by resource
 	for _, name := range l.Names() {
 		options := l.Config.MCP[name].LoginOptions()
-		options.Store = store
+		options.Store, servers[options.Resource()] = store, name
 		client, err := login.New(options)
 		if err != nil {
 			return nil, nil, exit.Usagef("%s: mcp.%s.oauth: %w", l.File, name, err)
@@ -173,7 +188,11 @@ func (l *Logins) List(ctx context.Context, store login.Store) (list *reports.Log
 		}
 	}
 	for _, other := range stored {
-		list.Add("", &login.Options{URL: other.Resource}, other)
+		server := ""
+		if other.Identity != "" { // of a client of the gateway
+			server = servers[other.Resource]
+		}
+		list.Add(server, &login.Options{URL: other.Resource}, other)
 	}
 	return list, unreadable, nil
 }

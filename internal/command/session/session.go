@@ -117,6 +117,9 @@ func ofAnother(ctx context.Context, p Program, assembly *config.Assembly, info h
 		return false, err
 	}
 	owner, err := assembly.OwnerOf(invoker.WithTrusted(ctx, assembly.Trusted...))
+	if unknown := (*invoker.Failure)(nil); errors.As(err, &unknown) { // this command has none of the values that identify a client
+		return true, nil
+	}
 	return owner != histories.ClientsOnly{Scope: scope}.Known(info.Owner), err
 }
 
@@ -185,21 +188,36 @@ func (s *Session) entitle(ctx context.Context) {
 	s.Was.Title = now.Title
 }
 
+// CanContinue returns an error if the conversation is Foreign: its calls would be made with the
+// trusted values of this command, and the model would answer this user.
+func (s *Session) CanContinue() error {
+	if !s.Foreign {
+		return nil
+	}
+	return exit.Usagef("the conversation %s belongs to a client of consort serve, which continues it while it runs: "+
+		"to continue it here, give the trusted values of that client, as in --trust user=ada", histories.Word(s.Conversation.ID()))
+}
+
 // AdviseResume prints how to continue an unfinished turn.
 func (s *Session) AdviseResume() {
 	if s.Store == nil || s.overtaken || !Waits(s.Conversation) {
 		return
 	}
 	id := histories.Word(s.Conversation.ID())
+	wait, waits := s.Conversation.Next().(converse.Await)
 	if s.Foreign {
-		s.program.Screen.Note("The turn is not finished. The conversation belongs to a client of consort serve, which continues it; answer its question with: %s", s.program.Location.CommandLine("approve "+id))
+		advice := "The turn is not finished. The conversation belongs to a client of consort serve, which continues it"
+		if waits {
+			advice += "; answer its question with: " + s.program.Location.CommandLine("approve "+id)
+		}
+		s.program.Screen.Note("%s", advice)
 		return
 	}
-	if wait, waits := s.Conversation.Next().(converse.Await); waits {
+	if waits {
 		s.program.Screen.Note("The turn waits for an answer until %s. See the question and answer it with: %s", wait.Deadline.Local().Format(time.DateTime), s.program.Location.CommandLine("approve "+id))
 		return
 	}
-	s.program.Screen.Note("%s", s.program.Screen.Notes.Faint("The turn is not finished. Continue it with: "+s.program.Location.CommandLine("resume "+id)))
+	s.program.Screen.Hint("The turn is not finished. Continue it with: " + s.program.Location.CommandLine("resume "+id))
 }
 
 // WarnLeft prints which pending work a new message abandons.
@@ -214,15 +232,19 @@ func (s *Session) WarnLeft() {
 
 // SayWhich prints the ID of a new conversation and how to continue it.
 func (s *Session) SayWhich() {
-	if s.Store != nil && !s.program.JSON && s.Was.Length == 0 && s.Conversation.Length() > 0 && !s.gone {
-		s.program.Screen.Note("%s", s.program.Screen.Notes.Faint("This was conversation "+histories.Word(s.Conversation.ID())+". Continue it with: "+s.program.Location.CommandLine("run --conversation "+histories.Word(s.Conversation.ID()))))
+	if !s.program.JSON && s.Was.Length == 0 {
+		s.hintAt("run")
 	}
 }
 
 // AdviseContinue prints how to come back to the conversation.
-func (s *Session) AdviseContinue() {
+func (s *Session) AdviseContinue() { s.hintAt("chat") }
+
+// hintAt prints the ID of a stored conversation, and the command that continues it.
+func (s *Session) hintAt(command string) {
 	if s.Store != nil && s.Conversation.Length() > 0 && !s.gone {
-		s.program.Screen.Note("%s", s.program.Screen.Notes.Faint("This was conversation "+histories.Word(s.Conversation.ID())+". Continue it with: "+s.program.Location.CommandLine("chat --conversation "+histories.Word(s.Conversation.ID()))))
+		id := histories.Word(s.Conversation.ID())
+		s.program.Screen.Hint("This was conversation " + id + ". Continue it with: " + s.program.Location.CommandLine(command+" --conversation "+id))
 	}
 }
 

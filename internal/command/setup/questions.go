@@ -16,6 +16,7 @@ import (
 
 	"charm.land/huh/v2"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/provider"
 )
 
 // ErrAborted is the error of a person who does not want to answer.
@@ -178,18 +179,8 @@ func (l lines) text(ctx context.Context, title, preset string, check func(string
 	}
 }
 
-// The answers to the question for the provider.
-const (
-	openAI    = "openai"
-	anthropic = "anthropic"
-	other     = "other"
-)
-
-// The models that are proposed.
-const (
-	OpenAIModel    = "gpt-5-mini"
-	AnthropicModel = "claude-sonnet-5"
-)
+// other is the answer to the question for the provider that names none.
+const other = "other"
 
 // localURL is the address that is proposed for another server.
 const localURL = "http://localhost:11434/v1"
@@ -199,9 +190,9 @@ const localURL = "http://localhost:11434/v1"
 func defaults(model, baseURL string, found *survey) *answers {
 	a := &answers{Model: model, BaseURL: baseURL, Servers: found.Servers}
 	if a.Model == "" && a.BaseURL == "" {
-		a.Model = OpenAIModel
-		if os.Getenv("OPENAI_API_KEY") == "" && os.Getenv("ANTHROPIC_API_KEY") != "" {
-			a.Model = AnthropicModel
+		a.Model = provider.All[0].Proposed
+		if i := slices.IndexFunc(provider.All, func(p *provider.Provider) bool { return os.Getenv(p.Key) != "" }); i > 0 {
+			a.Model = provider.All[i].Proposed
 		}
 	}
 	return a
@@ -236,18 +227,19 @@ func ask(ctx context.Context, to asker, preset *answers, final bool, found *surv
 
 // askModel asks for the provider and the model.
 func (a *answers) askModel(ctx context.Context, to asker) error {
-	usual := openAI
-	if strings.HasPrefix(a.Model, "claude") {
-		usual = anthropic
+	var options []option
+	for _, p := range provider.All {
+		options = append(options, option{p.Name, p.ID})
 	}
-	provider, err := to.choose(ctx, "Who runs the model?", []option{
-		{"OpenAI", openAI}, {"Anthropic", anthropic}, {"another server with OpenAI's API, such as Ollama, vLLM or OpenRouter", other},
-	}, usual)
+	options = append(options, option{"another server with OpenAI's API, such as Ollama, vLLM or OpenRouter", other})
+	chosen, err := to.choose(ctx, "Who runs the model?", options, provider.Model{Name: a.Model}.Of())
 	if err != nil {
 		return err
 	}
-	model := map[string]string{openAI: OpenAIModel, anthropic: AnthropicModel}[provider]
-	if provider == other {
+	model := ""
+	if p := provider.Named(chosen); p != nil {
+		model = p.Proposed
+	} else {
 		if a.BaseURL, err = to.text(ctx, "The address of its API", localURL, checkURL); err != nil {
 			return err
 		}

@@ -41,7 +41,7 @@ func Run(ctx context.Context, o Options, stdin *os.File, screen *terminal.Screen
 	}
 	var to asker
 	if !o.Yes {
-		to = askerFor(stdin, screen)
+		to = askerFor(ctx, stdin, screen)
 		var err error
 		if o.Output, err = askOutput(ctx, to, o); err != nil {
 			return err
@@ -106,9 +106,9 @@ func choose(answers *answers, names []string, found *survey) error {
 	return nil
 }
 
-func askerFor(stdin *os.File, screen *terminal.Screen) asker {
+func askerFor(ctx context.Context, stdin *os.File, screen *terminal.Screen) asker {
 	if screen.Plain {
-		return lines{bufio.NewReader(stdin), screen.Stderr}
+		return lines{bufio.NewReader(terminal.Until(ctx, stdin)), screen.Stderr}
 	}
 	return forms{stdin, screen.Stderr}
 }

@@ -5,6 +5,7 @@ package setup
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -12,8 +13,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/terminal"
 	"github.com/consort-go/consort/internal/tomltext"
 )
 
@@ -260,5 +263,37 @@ func TestOneAddress(t *testing.T) {
 		if err := checkURL(text); (err == nil) != valid {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// A question in plain lines ends with the context, as at SIGTERM.
+func TestPlainQuestionsEnd(t *testing.T) {
+	stdin, keyboard, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { keyboard.Close(); stdin.Close() })
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stderr.Close() })
+	screen := terminal.NewScreen(stderr, stderr)
+	screen.MakePlain()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	terminated := errors.New("terminated")
+	ended := make(chan error, 1)
+	go func() {
+		_, err := askerFor(ctx, stdin, screen).text(ctx, "The name of the model", "", notEmpty)
+		ended <- err
+	}()
+	cancel(terminated)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, terminated) {
+			t.Errorf("the error is %v, want %v", err, terminated)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the question still waits")
 	}
 }

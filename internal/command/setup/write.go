@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/consort-go/consort/internal/provider"
 	"github.com/consort-go/consort/internal/tomltext"
 )
 
@@ -140,13 +141,10 @@ func (a *answers) Unset(lookup func(string) (string, bool)) []string {
 // providerKey returns the variable with the key of a provider's own model; empty for other
 // servers. It follows [model] in docs/configuration.md.
 func providerKey(model, baseURL string) string {
-	switch {
-	case baseURL != "":
+	if baseURL != "" {
 		return ""
-	case strings.HasPrefix(model, "claude"):
-		return "ANTHROPIC_API_KEY"
 	}
-	return "OPENAI_API_KEY"
+	return provider.Model{Name: model}.KeyVariable()
 }
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

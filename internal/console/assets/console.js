@@ -55,6 +55,12 @@ addEventListener("submit", (event) => {
 // fieldsOf returns the fields in which the reader writes.
 const fieldsOf = (within) => [...within.querySelectorAll("textarea, select, input:not([type=hidden], [type=password])")];
 
+// A checkbox is known by its value too, and what the reader writes is whether it is checked.
+const isBox = (field) => field.type === "checkbox";
+const nameOf = (field) => field.name + (isBox(field) ? "\n" + field.value : "");
+const writtenIn = (field) => isBox(field) ? field.checked : field.value;
+const write = (field, value) => { field[isBox(field) ? "checked" : "value"] = value; };
+
 // personOf returns the name of the person of the page, if it has one.
 const personOf = () => document.querySelector("header .who span")?.textContent;
 
@@ -63,7 +69,7 @@ function keep(form) {
   if (personOf() === undefined) {
     return;
   }
-  const values = fieldsOf(form).filter((field) => field.name && field.value).map((field) => [field.name, field.value]);
+  const values = fieldsOf(form).filter((field) => field.name && field.value).map((field) => [nameOf(field), writtenIn(field)]);
   try {
     sessionStorage.removeItem("sent");
     sessionStorage.setItem("sent", JSON.stringify({ action: form.getAttribute("action"), person: personOf(), values }));
@@ -83,8 +89,8 @@ function restore() {
   const forms = [...document.forms].filter((each) => each.getAttribute("action") === sent.action);
   sent.isLost ||= !isPage || performance.getEntriesByType("navigation")[0]?.type !== "navigate";
   if (sent.isLost && personOf() === sent.person) {
-    forms.flatMap(fieldsOf).filter((field) => values.has(field.name)).forEach((field) => {
-      field.value = values.get(field.name);
+    forms.flatMap(fieldsOf).filter((field) => values.has(nameOf(field))).forEach((field) => {
+      write(field, values.get(nameOf(field)));
       field.closest("details")?.setAttribute("open", "");
     });
   }
@@ -137,7 +143,8 @@ function keepFresh(main) {
     const active = document.activeElement;
     return (active && active !== main && main.contains(active)) || main.querySelector("details[open][data-used]") || !getSelection().isCollapsed;
   };
-  const isWritten = () => fieldsOf(main).some((field) => field.matches("input, textarea") && field.value !== field.defaultValue);
+  const isWritten = () => fieldsOf(main).some((field) => isBox(field) ? field.checked !== field.defaultChecked :
+    field.matches("input, textarea") && field.value !== field.defaultValue);
   let failed = 0, isOld = false, isOut = false;
   const refresh = async () => {
     try {
@@ -191,11 +198,11 @@ function exchange(old, html) {
 
 // keepFields copies what the reader has written to the same fields of new content.
 function keepFields(old, fresh) {
-  const nameOf = (field) => field.form?.getAttribute("action") + " " + field.name;
+  const fieldIn = (field) => field.form?.getAttribute("action") + " " + nameOf(field);
   for (const field of fieldsOf(old)) {
-    const same = fieldsOf(fresh).find((each) => nameOf(each) === nameOf(field));
+    const same = fieldsOf(fresh).find((each) => fieldIn(each) === fieldIn(field));
     if (same) {
-      same.value = field.value;
+      write(same, writtenIn(field));
     }
   }
 }

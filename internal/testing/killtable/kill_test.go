@@ -17,7 +17,7 @@ func TestKilledFiles(t *testing.T)      { killed(t, "files") }
 func TestKilledSQLite(t *testing.T)     { killed(t, "SQLite") }
 func TestKilledPostgreSQL(t *testing.T) { killed(t, "PostgreSQL") }
 
-// killed does all columns of a store, or one if it is not files and CONSORT_KILLED is not set.
+// killed does all columns of a store, or one if CONSORT_KILLED is not set and the tests do not have the race detector.
 // The engine carries on whatever it finds, and so has a store for each conversation; without
 // one, all of them share one.
 func killed(t *testing.T, store string) {
@@ -28,7 +28,7 @@ func killed(t *testing.T, store string) {
 	shared := stores[store](t)
 	first := slices.Index([]string{"files", "SQLite", "PostgreSQL"}, store)
 	Column{Name: store, Engine: "run", API: first, Store: func(testing.TB) string { return shared }}.Test(t, page)
-	if store == "files" || Many() {
+	if raced.Enabled || Many() {
 		Column{Name: store + ", in-process", Engine: "local", API: first, Store: stores[store]}.Test(t, page)
 	}
 }

@@ -26,7 +26,8 @@ import (
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
-// patience bounds the life of a child.
+// patience is how long a child works before it gives up and says why. A child that has still
+// not ended after another quarter of a minute is made to print its goroutines.
 const patience = time.Minute
 
 // World is the environment of a conversation, which outlives its processes: the servers
@@ -293,12 +294,15 @@ func (p *Process) Ends() string {
 
 func (p *Process) wait() {
 	p.tb.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(patience + patience/4)
 	defer timer.Stop()
 	select {
 	case <-p.ended:
 	case <-timer.C:
-		p.tb.Fatal("the child has not ended")
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+		_ = p.cmd.Process.Signal(syscall.SIGCONT) // it may have been stopped
+		<-p.ended
+		p.tb.Fatalf("the child had not ended: %s", p.stderr.String())
 	}
 }
 

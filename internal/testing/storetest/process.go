@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/ledgerrace"
+	"github.com/consort-go/consort/internal/testing/parallelism"
 	"github.com/consort-go/consort/internal/testing/ramdisk"
 )
 
@@ -39,6 +40,7 @@ func Main(m *testing.M, open func(place string) (Store, error)) {
 	place := os.Getenv(placeVariable)
 	if place == "" {
 		ramdisk.Use()
+		parallelism.Set("6")
 		os.Exit(m.Run())
 	}
 	if err := serve(place, os.Getenv(taskVariable), open); err != nil {

@@ -50,7 +50,7 @@ func Finds[B any](t *testing.T, test, variable string, breaks map[string]B) {
 }
 
 // processes are how many Finds runs at once: most of them wait until a limit of time.
-const processes = 16
+const processes = 24
 
 // outcome is the outcome of a process.
 type outcome struct {

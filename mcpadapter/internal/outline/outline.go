@@ -5,6 +5,7 @@ package outline
 
 import (
 	"bytes"
+	"encoding/json"
 
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 )
@@ -61,4 +62,20 @@ func note(members map[string][]byte, key string, value []byte) {
 	case "jsonrpc", "id", "method", "result", "error":
 		members[key] = value
 	}
+}
+
+// AnswerID returns the ID of a text that is meant as an answer of JSON-RPC: an object with an id
+// and no method. It returns nil for any other text. Sure is false if the text only looks like one.
+func AnswerID(text []byte) (id any, sure bool) {
+	if len(text) == 0 || text[0] != '{' {
+		return nil, false
+	}
+	outer := Of(text)
+	_, sure = outer["jsonrpc"]
+	_, result := outer["result"]
+	_, failed := outer["error"]
+	if _, request := outer["method"]; request || !sure && !result && !failed || json.Unmarshal(outer["id"], &id) != nil {
+		return nil, false
+	}
+	return id, sure
 }

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -303,9 +302,3 @@ func (k *keySet) get(ctx context.Context, address string, to any) error {
 
 // brief returns the text of an error, with what others wrote made printable and short.
 func brief(err error) string { return textcut.Bytes(display.Line(err.Error()), 400) }
-
-// isLoopback reports whether a host name means this machine.
-func isLoopback(host string) bool {
-	a, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && a.IsLoopback()
-}

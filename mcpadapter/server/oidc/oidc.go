@@ -26,6 +26,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/server"
@@ -89,6 +90,7 @@ type Verifier struct {
 // first token arrives.
 func New(options *Options) (*Verifier, error) {
 	o := *options
+	o.Scopes, o.Trusted = slices.Clone(o.Scopes), maps.Clone(o.Trusted)
 	o.Name = cmp.Or(o.Name, "sub")
 	if err := checkURL(o.Issuer); err != nil {
 		return nil, fmt.Errorf("the issuer %w", err)
@@ -126,7 +128,7 @@ func checkURL(address string) error {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return errors.New("is not a URL such as https://login.example.com")
-	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "https", u.Scheme == "http" && hostnames.IsThisMachine(u.Hostname()):
 		return nil
 	}
 	return errors.New("should begin with https://")

@@ -38,6 +38,18 @@ func (r Records) All(ctx context.Context) (map[string][]byte, error) {
 	return all, err
 }
 
+// Get returns one record; nil if it does not exist.
+func (r Records) Get(ctx context.Context, name string) ([]byte, error) {
+	var found []byte
+	err := r.Store.DB.Query(ctx, "", func(ctx context.Context, q Queryer) error {
+		var sealed []byte
+		found = nil
+		return q.Each(ctx, []any{&sealed}, func() error { found = append([]byte(nil), sealed...); return nil },
+			"SELECT sealed FROM @.logins WHERE name = $1 AND length(sealed) > 0", name)
+	})
+	return found, err
+}
+
 // Update calls change with a record, nil if there is none, and stores the record that it
 // returns; nil removes it. No other Update of the record, in any process, runs at the same
 // time, as long as this process lives; one that stands still for 15 seconds is taken for dead.

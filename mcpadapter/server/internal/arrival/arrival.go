@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/consort-go/consort/internal/unsent"
 )
 
 var errRefused = errors.New("the sender of the request may not send it any longer")
@@ -60,7 +62,7 @@ func (w *response) mayContinue() bool {
 	}
 	to := w.ResponseWriter
 	if w.begun {
-		to = discarded{}
+		to = unsent.Response{}
 	}
 	w.refused = !w.check(to)
 	return !w.refused
@@ -92,17 +94,6 @@ func (w *response) Write(p []byte) (int, error) {
 
 // Unwrap gives http.ResponseController access to the methods that this writer lacks.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// discarded is a response that is not sent.
-type discarded http.Header
-
-// Header implements [http.ResponseWriter].
-func (d discarded) Header() http.Header { return http.Header(d) }
-
-// WriteHeader implements [http.ResponseWriter].
-func (discarded) WriteHeader(int) {}
-
-func (discarded) Write(p []byte) (int, error) { return len(p), nil }
 
 // Then returns a body that calls arrived, maybe several times, when it has been read to its end.
 func Then(body io.ReadCloser, arrived func()) io.ReadCloser { return &watched{body, arrived} }

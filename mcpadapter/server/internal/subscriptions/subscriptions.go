@@ -30,37 +30,50 @@ type Set struct {
 type session struct {
 	client string
 	drop   func(uri string)
-	stops  map[string][]func() // by URI
+	stops  map[string]func() // by URI
 }
 
-// Add adds a subscription, which ends with stop. It returns false if the client has too many.
-// drop is called for each URI of a session that has ended.
+// Add adds a subscription, which ends with stop. A session has one to each resource, the newest:
+// the earlier one is stopped. Add returns false if the client has too many, and stop is not
+// called then. drop is called for each URI of a session that has ended.
 func (s *Set) Add(of *mcp.ServerSession, client, uri string, stop func(), drop func(uri string)) bool {
+	earlier, ok := s.add(of, client, uri, stop, drop)
+	if earlier != nil {
+		earlier()
+	}
+	return ok
+}
+
+// add returns the function that ends the subscription that is replaced; nil without one.
+func (s *Set) add(of *mcp.ServerSession, client, uri string, stop func(), drop func(uri string)) (earlier func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one := s.of[of]; one != nil {
+		if earlier = one.stops[uri]; earlier != nil {
+			one.stops[uri] = stop
+			return earlier, true
+		}
 		client = one.client // the session counts for the client that began it
 	}
 	if s.clients[client] >= PerClient {
-		return false
+		return nil, false
 	}
 	if s.of == nil {
 		s.of, s.clients = make(map[*mcp.ServerSession]*session), make(map[string]int)
 	}
 	if s.of[of] == nil {
-		s.of[of] = &session{client: client, drop: drop, stops: make(map[string][]func())}
+		s.of[of] = &session{client: client, drop: drop, stops: make(map[string]func())}
 		s.watched.Go(func() {
 			_ = of.Wait()
 			s.end(of)
 		})
 	}
-	one := s.of[of]
-	one.stops[uri] = append(one.stops[uri], stop)
-	s.clients[one.client]++
-	return true
+	s.of[of].stops[uri] = stop
+	s.clients[client]++
+	return nil, true
 }
 
-// Remove ends one subscription of a session to a resource.
+// Remove ends the subscription of a session to a resource.
 func (s *Set) Remove(of *mcp.ServerSession, uri string) {
 	if stop := s.taken(of, uri); stop != nil {
 		stop()
@@ -72,14 +85,11 @@ func (s *Set) taken(of *mcp.ServerSession, uri string) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.of[of]
-	if one == nil || len(one.stops[uri]) == 0 {
+	if one == nil || one.stops[uri] == nil {
 		return nil
 	}
-	last := len(one.stops[uri]) - 1
-	stop, one.stops[uri] = one.stops[uri][last], one.stops[uri][:last]
-	if last == 0 {
-		delete(one.stops, uri)
-	}
+	stop = one.stops[uri]
+	delete(one.stops, uri)
 	s.forget(one.client, 1)
 	return stop
 }
@@ -96,15 +106,11 @@ func (s *Set) end(of *mcp.ServerSession) {
 	s.mu.Lock()
 	ended := s.of[of]
 	delete(s.of, of)
-	for _, stops := range ended.stops {
-		s.forget(ended.client, len(stops))
-	}
+	s.forget(ended.client, len(ended.stops))
 	s.mu.Unlock()
-	for uri, stops := range ended.stops {
+	for uri, stop := range ended.stops {
 		ended.drop(uri)
-		for _, stop := range stops {
-			stop()
-		}
+		stop()
 	}
 }
 

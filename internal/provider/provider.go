@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provider tells, by the keys of a model, whose model it is, which API it is asked
-// in, and which keys this API does not have.
+// Package provider has the providers of models. It tells, by the keys of a model, whose model
+// it is, which API it is asked in, and which keys this API does not have.
 package provider
 
 import (
@@ -13,17 +13,36 @@ import (
 	"github.com/consort-go/consort/converse/openaimodel"
 )
 
-// The providers of models.
+// The IDs of the providers, as in the key provider.
 const (
 	OpenAI    = "openai"
 	Anthropic = "anthropic"
 )
 
-// The variables with the keys of providers.
-const (
-	OpenAIKey    = "OPENAI_API_KEY"
-	AnthropicKey = "ANTHROPIC_API_KEY"
-)
+// Provider is a company that has models and an API of its own.
+type Provider struct {
+	ID       string
+	Name     string // for people
+	Key      string // the variable with its key
+	Names    string // how the names of its models begin, for people
+	Proposed string // the model that is proposed
+}
+
+// All are the providers. The first one is the usual one.
+var All = []*Provider{
+	{ID: OpenAI, Name: "OpenAI", Key: "OPENAI_API_KEY", Names: "gpt-…", Proposed: "gpt-5-mini"},
+	{ID: Anthropic, Name: "Anthropic", Key: "ANTHROPIC_API_KEY", Names: "claude-…", Proposed: "claude-sonnet-5"},
+}
+
+// Named returns the provider with an ID; nil if no provider has it.
+func Named(id string) *Provider {
+	for _, p := range All {
+		if p.ID == id {
+			return p
+		}
+	}
+	return nil
+}
 
 // Model has the keys of a model that decide; all may be empty.
 type Model struct {
@@ -58,14 +77,22 @@ func OfName(name string) string {
 	return ""
 }
 
+// Own returns the provider whose own API the model is asked in, over HTTPS; nil if another
+// server is asked.
+func (m Model) Own() *Provider {
+	switch of := m.Of(); {
+	case of == Anthropic && (m.BaseURL == "" || m.atAnthropic() && strings.HasPrefix(strings.ToLower(m.BaseURL), "https:")),
+		of == OpenAI && m.atOpenAI():
+		return Named(of)
+	}
+	return nil
+}
+
 // KeyVariable returns the variable with the key of the model's API; empty if it is not the
 // provider's own, over HTTPS.
 func (m Model) KeyVariable() string {
-	switch {
-	case m.Of() == Anthropic && (m.BaseURL == "" || m.atAnthropic() && strings.HasPrefix(strings.ToLower(m.BaseURL), "https:")):
-		return AnthropicKey
-	case m.Of() == OpenAI && m.atOpenAI():
-		return OpenAIKey
+	if own := m.Own(); own != nil {
+		return own.Key
 	}
 	return ""
 }
