@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -298,6 +299,8 @@ type world struct {
 	ledger string                       // directory
 	leave  func(what string) <-chan any // what an exchange waits for; nil is nothing
 	status int                          // of the model's server, if not 200
+
+	unheard atomic.Int64 // messages of which the server was not told in time
 
 	mu    sync.Mutex
 	asked []question
