@@ -306,11 +306,7 @@ func (s *GRPCServer) source(name string, o *AssembleOptions) (ensemble.Source, e
 	case address == "" && application == "":
 		return nil, errors.New("the server has no address")
 	case s.MCP:
-		client := o.Client
-		client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
-		allowSampling(&client, s.Sampling)
-		client.CallRoots = s.ClientRoots
-		client.Roots = rootsOf(s.Roots, client.Roots)
+		client := o.clientOptions(name, s.Protocol, s.Sampling, s.ClientRoots, s.Roots)
 		if application != "" {
 			return grpctool.DaprMCP(application, options, &client), nil
 		}

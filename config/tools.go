@@ -194,7 +194,7 @@ func (a *Assembly) following(ensembles []*ensemble.Ensemble, name string) *ensem
 func (t *Tools) forClients() serving.Tools {
 	tools := serving.Tools{ReachOthers: t.reachesOthers, Pinned: t.Pinned}
 	if t.searches() || t.Code {
-		tools.ForModels = t.isForModels
+		tools.Withheld = t.isForModels
 	}
 	return tools
 }

@@ -58,21 +58,22 @@ func transportNames() []Transport {
 	return names
 }
 
-// allowSampling lets a server ask the model of a call, with or without tools.
-func allowSampling(client *mcpadapter.ClientOptions, allowed bool) {
-	client.SampleCalls = allowed
+// clientOptions returns those of the program with what the configuration of a server sets.
+func (o *AssembleOptions) clientOptions(name, protocol string, sampling, callRoots bool, roots []Root) mcpadapter.ClientOptions {
+	client := o.Client
+	client.Server, client.Logger, client.Protocol = name, o.Logger, protocol
+	client.SampleCalls = sampling
 	if client.Sample == nil { // otherwise the program decides about tools
-		client.SampleTools = allowed
+		client.SampleTools = sampling
 	}
+	client.CallRoots = callRoots
+	client.Roots = rootsOf(roots, client.Roots)
+	return client
 }
 
 // source returns the source that connects to s.
 func (s *Server) source(name string, o *AssembleOptions) (ensemble.Source, error) {
-	client := o.Client
-	client.Server, client.Logger, client.Protocol = name, o.Logger, s.Protocol
-	allowSampling(&client, s.Sampling)
-	client.CallRoots = s.ClientRoots
-	client.Roots = rootsOf(s.Roots, client.Roots)
+	client := o.clientOptions(name, s.Protocol, s.Sampling, s.ClientRoots, s.Roots)
 	for _, t := range transports {
 		if t.name == s.Transport {
 			return t.source(s, o, &client)

@@ -85,7 +85,7 @@ func (l *memoryLink) kill() {
 }
 
 // memoryConnection fails a write if the server does not read the message before the
-// context ends, or within maxStall. The SDK's own connection ignores the context when
+// context ends, or within [wire.StallTimeout]. The SDK's own connection ignores the context when
 // it writes.
 type memoryConnection struct{ mcp.Connection }
 

@@ -62,9 +62,8 @@ type server struct {
 	settings *serve.Options
 	ending   context.Context // ends when the process shuts down
 	end      context.CancelFunc
-	hangUp   context.CancelFunc // ends serving, as a signal does
-	web      *web               // next to MCP over HTTP
-	logins   *loginpages.Pages  // at which people log in at servers; nil before HTTP is served
+	web      *web              // next to MCP over HTTP
+	logins   *loginpages.Pages // at which people log in at servers; nil before HTTP is served
 
 	// Of stored conversations; nil without them.
 	engine engine.Engine
@@ -85,7 +84,6 @@ func Run(ctx context.Context, options Options) (err error) {
 	s := &server{Options: options, settings: options.Config.Serve}
 	ctx, hangUp := context.WithCancel(ctx)
 	defer hangUp()
-	s.hangUp = hangUp
 	s.ending, s.end = context.WithCancel(ctx)
 	defer s.end()
 	s.announce()
@@ -121,7 +119,7 @@ func Run(ctx context.Context, options Options) (err error) {
 	if s.api != nil {
 		s.api.mount(s.web, servers)
 	}
-	defer s.startReloads(servers)()
+	defer s.Options.startReloads(s.ending, hangUp, servers)()
 	opened, closeConsole, err := s.offerConsole(ctx, servers)
 	if err != nil {
 		return err

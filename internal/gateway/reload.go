@@ -94,12 +94,6 @@ type offering struct {
 	done chan struct{}      // closed when the servers are offered
 }
 
-// startReloads reloads the configuration when a signal, a change of its files or a request
-// of another process asks for it. The returned function stop waits for the end of a reload.
-func (s *server) startReloads(servers *servers) (stop func()) {
-	return s.Options.startReloads(s.ending, s.hangUp, servers)
-}
-
 // FollowReloads is like [Run] for a process that serves no clients, such as consort worker:
 // it only reloads the configuration, until ctx ends or the function stop is called, which
 // waits for the end of a reload. Of the options, Config, Assembly, Location, Reload, Screen
@@ -108,6 +102,8 @@ func FollowReloads(ctx context.Context, options Options, hangUp context.CancelFu
 	return options.startReloads(ctx, hangUp, nil)
 }
 
+// startReloads reloads the configuration when a signal, a change of its files or a request
+// of another process asks for it. The returned function stop waits for the end of a reload.
 func (o *Options) startReloads(ctx context.Context, hangUp context.CancelFunc, servers *servers) (stop func()) {
 	if o.Reload == nil {
 		return func() {}
@@ -243,7 +239,7 @@ func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outco
 			outcome.Keys = append(outcome.Keys, key)
 		}
 	}
-	outcome.NeedsRestart = r.needRestart(files, cfg)
+	outcome.NeedsRestart = r.restartKeys(files, cfg)
 	r.active = files
 	return outcome, func() {
 		if err := connectAndOffer(); err != nil {
@@ -254,11 +250,11 @@ func (r *reloader) begin(why string, files *reload.Files) (outcome *reload.Outco
 	}
 }
 
-// needRestart returns the keys of a configuration that need a restart: the changed ones that are read
+// restartKeys returns the keys of a configuration that need a restart: the changed ones that are read
 // only at the start, and the ones that need a part which is opened or set up there. A longer
 // call_limit is one if this process takes over conversations of other processes: its engine decides
 // that by the longest call_limit at its start.
-func (r *reloader) needRestart(files *reload.Files, cfg *config.Config) (keys []string) {
+func (r *reloader) restartKeys(files *reload.Files, cfg *config.Config) (keys []string) {
 	o := r.options
 	console := o.Console != nil
 	takesOver := r.servers != nil && cfg.Serve.Converse && o.Engine == ""

@@ -129,7 +129,7 @@ func TestReloadOfALongerCallLimit(t *testing.T) {
 		files, running := read("20m")
 		r := &reloader{options: &Options{Config: running, Engine: test.engine, Reload: &Reload{Files: files}}, servers: &servers{}}
 		files, loaded := read(test.limit)
-		if got := r.needRestart(files, withRunning(loaded, running)); !slices.Equal(got, test.want) {
+		if got := r.restartKeys(files, withRunning(loaded, running)); !slices.Equal(got, test.want) {
 			t.Errorf("%d: %v, want %v", i, got, test.want)
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serverconn helps to wrap connections to MCP servers.
+// Package serverconn helps to wrap connections to servers.
 package serverconn
 
 import (
@@ -21,16 +21,22 @@ type Server interface {
 type Wrapper struct{ Server }
 
 // Unread implements [ensemble.Unreader].
-func (w Wrapper) Unread() time.Duration {
-	if able, ok := w.Server.(ensemble.Unreader); ok {
+func (w Wrapper) Unread() time.Duration { return Unread(w.Server) }
+
+// Late implements [ensemble.LateCounter].
+func (w Wrapper) Late() int { return Late(w.Server) }
+
+// Unread returns what a connection that implements [ensemble.Unreader] reports, or 0.
+func Unread(connection ensemble.Connection) time.Duration {
+	if able, ok := connection.(ensemble.Unreader); ok {
 		return able.Unread()
 	}
 	return 0
 }
 
-// Late implements [ensemble.LateCounter].
-func (w Wrapper) Late() int {
-	if able, ok := w.Server.(ensemble.LateCounter); ok {
+// Late returns what a connection that implements [ensemble.LateCounter] reports, or 0.
+func Late(connection ensemble.Connection) int {
+	if able, ok := connection.(ensemble.LateCounter); ok {
 		return able.Late()
 	}
 	return 0

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/internal/subprocess"
 	"github.com/consort-go/consort/invoker/telemetry"
 	"github.com/consort-go/consort/mcpadapter/grpctool/toolspb"
+	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/zap"
@@ -239,9 +240,6 @@ func (c mcpConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// maxStall is how long a server may take to read a message.
-const maxStall = time.Minute
-
 var errNotReading = status.Error(codes.Unavailable, "the server has stopped reading")
 
 // Write implements mcp.Connection. If ctx ends while a message is being sent, the
@@ -266,7 +264,7 @@ func (c mcpConnection) Write(ctx context.Context, message jsonrpc.Message) error
 	sent := make(chan error, 1)
 	go func() { // ends with the stream
 		defer func() { <-c.sending }()
-		bound := time.AfterFunc(maxStall, func() {
+		bound := time.AfterFunc(wire.StallTimeout, func() {
 			c.stalled.Store(true)
 			c.end()
 		})

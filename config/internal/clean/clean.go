@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/serverconn"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -67,20 +68,10 @@ type connection struct {
 }
 
 // Unread implements [ensemble.Unreader].
-func (c connection) Unread() time.Duration {
-	if able, ok := c.pingable.(ensemble.Unreader); ok {
-		return able.Unread()
-	}
-	return 0
-}
+func (c connection) Unread() time.Duration { return serverconn.Unread(c.pingable) }
 
 // Late implements [ensemble.LateCounter].
-func (c connection) Late() int {
-	if able, ok := c.pingable.(ensemble.LateCounter); ok {
-		return able.Late()
-	}
-	return 0
-}
+func (c connection) Late() int { return serverconn.Late(c.pingable) }
 
 // library is a connection to an MCP server, which has more than tools.
 type library struct {

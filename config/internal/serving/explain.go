@@ -26,7 +26,7 @@ func Explain(options *serve.Options, tools Tools, client string, trusted map[str
 	if err != nil {
 		return false, "", err
 	}
-	if tools.areForModels(&item) {
+	if tools.withholds(&item) {
 		return false, "it is only for the model; clients have find_tools and call_tool at /mcp/search", nil
 	}
 	why = "no list and no rule is about it"

@@ -239,9 +239,9 @@ func (c *chooser) of(ctx context.Context, client, profile string) *ensemble.Sele
 	if known {
 		return selection
 	}
-	if rules := present(c.serve.profile(profile), c.serve.rulesFor(at.client, about)); len(rules) > 0 || c.tools.ForModels != nil {
+	if rules := present(c.serve.profile(profile), c.serve.rulesFor(at.client, about)); len(rules) > 0 || c.tools.Withheld != nil {
 		selection = c.roster.Select(func(item ensemble.Item) bool {
-			return !c.tools.areForModels(&item) && allow(rules, &item, c.tools.ReachOthers(&item))
+			return !c.tools.withholds(&item) && allow(rules, &item, c.tools.ReachOthers(&item))
 		})
 	}
 	if c.chosen[at] == nil || len(c.chosen[at]) >= maxChosen {
@@ -253,7 +253,7 @@ func (c *chooser) of(ctx context.Context, client, profile string) *ensemble.Sele
 
 // isSelective reports whether a client may not use everything outside of profiles.
 func (s offer) isSelective(tools Tools) bool {
-	return tools.ForModels != nil || len(s.Rules) > 0 || slices.ContainsFunc(s.Clients, func(c serve.Client) bool {
+	return tools.Withheld != nil || len(s.Rules) > 0 || slices.ContainsFunc(s.Clients, func(c serve.Client) bool {
 		return c.Name != "" && (len(c.Allow)+len(c.Deny) > 0 || c.Profile != "" || c.Approve)
 	})
 }

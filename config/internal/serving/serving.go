@@ -45,8 +45,8 @@ type Options struct {
 
 // Tools describe the tools that the program itself offers.
 type Tools struct {
-	// ForModels reports whether clients do not get an item; nil if they get all.
-	ForModels func(*ensemble.Item) bool
+	// Withheld reports whether clients do not get an item; nil if they get all.
+	Withheld func(*ensemble.Item) bool
 	// ReachOthers reports whether an item is a tool through which other items are reached,
 	// whatever the rules say about them.
 	ReachOthers func(*ensemble.Item) bool
@@ -54,9 +54,9 @@ type Tools struct {
 	Pinned []string
 }
 
-// areForModels reports whether clients do not get an item.
-func (t *Tools) areForModels(item *ensemble.Item) bool {
-	return t.ForModels != nil && t.ForModels(item)
+// withholds reports whether clients do not get an item.
+func (t *Tools) withholds(item *ensemble.Item) bool {
+	return t.Withheld != nil && t.Withheld(item)
 }
 
 // Servers are the options of the servers for the clients.
