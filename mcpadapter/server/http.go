@@ -76,16 +76,19 @@ type handler struct {
 }
 
 // ServeHTTP implements [http.Handler].
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.logged(w, r, h.serve) }
+
+// logged serves a request and writes its line of the access log, if there is one.
+func (h *handler) logged(w http.ResponseWriter, r *http.Request, serve http.HandlerFunc) {
 	if h.access == nil {
-		h.serve(w, r)
+		serve(w, r)
 		return
 	}
 	line, counted := accesslog.Begin(r.Method), &countedResponse{ResponseWriter: w}
 	defer func() {
 		line.End(h.access, "http", hostnames.WithoutPort(r.RemoteAddr), counted.bytes, counted.statusOf(r))
 	}()
-	h.serve(counted, r.WithContext(accesslog.With(r.Context(), line)))
+	serve(counted, r.WithContext(accesslog.With(r.Context(), line)))
 }
 
 // serve answers a request, or refuses it.

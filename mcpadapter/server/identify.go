@@ -10,7 +10,6 @@ import (
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
-	"github.com/consort-go/consort/internal/hostnames"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/mcpadapter/server/internal/arrival"
 )
@@ -30,15 +29,7 @@ import (
 func (s *Server) Identify(next http.Handler) http.Handler {
 	h := &handler{Server: s}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if h.access == nil {
-			h.identified(w, r, next)
-			return
-		}
-		line, counted := accesslog.Begin(r.Method), &countedResponse{ResponseWriter: w}
-		defer func() {
-			line.End(h.access, "http", hostnames.WithoutPort(r.RemoteAddr), counted.bytes, counted.statusOf(r))
-		}()
-		h.identified(counted, r.WithContext(accesslog.With(r.Context(), line)), next)
+		h.logged(w, r, func(w http.ResponseWriter, r *http.Request) { h.identified(w, r, next) })
 	})
 }
 
