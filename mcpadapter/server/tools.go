@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ type toolset struct {
 	own     []*ensemble.Tool // of the server itself
 	tools   []*offeredTool   // sorted by name
 	byName  map[string]*offeredTool
-	headed  []string  // names of the tools with arguments that are also sent in headers
+	headed  []string  // names of the tools with arguments that are also sent in headers; complete before others see the set
 	finding sync.Once // makes found
 	found   *toolset  // for callers that find these tools; see finding.found
 	log     *zap.Logger
@@ -95,12 +96,25 @@ func (s *Server) registerHeaders(before, after *toolset) {
 	if before != nil {
 		s.sdk.RemoveTools(before.headed...)
 	}
-	for _, t := range after.tools {
-		if bytes.Contains(t.def.InputSchema, []byte(`"x-mcp-header"`)) {
-			after.headed = append(after.headed, t.name)
-			s.sdk.AddTool(&mcp.Tool{Name: t.name, InputSchema: objectSchema(t.def.InputSchema)}, nil)
-		}
+	for _, name := range after.headed {
+		s.sdk.AddTool(headedTool(after.byName[name]), nil) // does not panic: add has checked the tool
 	}
+}
+
+// headedTool returns the tool that the SDK registers.
+func headedTool(t *offeredTool) *mcp.Tool {
+	return &mcp.Tool{Name: t.name, InputSchema: objectSchema(t.def.InputSchema)}
+}
+
+// checkHeaders returns the reason why the SDK does not register a tool: AddTool panics.
+func checkHeaders(t *offeredTool) (refused error) {
+	defer func() {
+		if p := recover(); p != nil {
+			refused = fmt.Errorf("%v", p)
+		}
+	}()
+	mcp.NewServer(&mcp.Implementation{}, nil).AddTool(headedTool(t), nil)
+	return nil
 }
 
 // find returns the tool that a caller sees under the name; nil if no tool has it. It looks
@@ -157,6 +171,13 @@ func (set *toolset) add(t *ensemble.Tool, name string) {
 		return
 	}
 	tool := &offeredTool{Tool: t, name: name, def: t.Definition()}
+	if bytes.Contains(tool.def.InputSchema, []byte(`"x-mcp-header"`)) {
+		if err := checkHeaders(tool); err != nil {
+			set.log.Warn("a tool is not offered: its x-mcp-header annotations break the rules of SEP-2243", logevent.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()), zap.Error(err))
+			return
+		}
+		set.headed = append(set.headed, name)
+	}
 	tool.structuredBefore = len(tool.def.OutputSchema) == 0 || isObjectSchema(tool.def.OutputSchema)
 	tool.listed = listedTool(tool, true)
 	tool.listedBefore = tool.listed
@@ -219,10 +240,8 @@ func annotationsOf(def *invoker.Definition) json.RawMessage {
 
 // isObjectSchema reports whether the root of a schema has type object.
 func isObjectSchema(schema json.RawMessage) bool {
-	var root struct {
-		Type any `json:"type"`
-	}
-	return json.Unmarshal(schema, &root) == nil && root.Type == "object"
+	var root map[string]any // a struct would take "Type" for "type"
+	return json.Unmarshal(schema, &root) == nil && root["type"] == "object"
 }
 
 // objectSchema returns a schema whose root has type object, as MCP requires (MCP
