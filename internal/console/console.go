@@ -342,7 +342,9 @@ func (c *Console) info(w http.ResponseWriter, r *http.Request, p *person) (histo
 	info, err := c.visible(r.Context(), p, r.PathValue("id"))
 	_, isDamaged := errors.AsType[*history.CorruptError](err)
 	switch {
-	case err == nil || r.Context().Err() != nil && !errors.Is(err, history.ErrNotFound):
+	case err == nil:
+	case r.Context().Err() != nil && !errors.Is(err, history.ErrNotFound):
+		c.fail(w, r, err)
 	case errors.Is(err, history.ErrNotFound) || isDamaged && !p.Role.May(Audit):
 		c.refuse(w, r, http.StatusNotFound, "There is no such conversation.")
 	default: // also for one that does not exist

@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/openstreams"
 	"golang.org/x/net/html"
 )
 
@@ -92,9 +93,12 @@ func (c *Console) refuse(w http.ResponseWriter, _ *http.Request, status int, why
 		el("p", el("a", href(Prefix+"/"), text("Go to the console"))))})
 }
 
-// fail writes a page about an error of the program, without its secrets.
+// fail writes a page about an error of the program, without its secrets. It writes nothing if the person
+// has left.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() == nil {
+	if why, isEnded := openstreams.Reason(r.Context()); isEnded {
+		c.refuse(w, r, http.StatusServiceUnavailable, "The request ended before its answer was ready: "+c.Redact(why)+".")
+	} else if r.Context().Err() == nil {
 		c.refuse(w, r, http.StatusInternalServerError, c.Redact(err.Error()))
 	}
 }

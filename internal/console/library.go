@@ -72,9 +72,7 @@ func (c libraryPages) libraryPage(w http.ResponseWriter, r *http.Request, p *per
 		return
 	}
 	shown := func(s string) part { return text(firstLine(c.console.Redact(s))) }
-	address := func(uri string) part {
-		return c.console.linked(resourceAddress(uri), uri)
-	}
+	address := func(uri string) part { return c.console.linked(resourceAddress(uri), uri) }
 	var found, templates, asked []part
 	for _, one := range resources.Resources {
 		found = append(found, row(address(one.URI), text(one.Ensemble), shown(cmp.Or(one.Title, one.Name)), shown(one.Description), shown(one.MIME)))

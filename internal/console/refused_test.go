@@ -5,6 +5,7 @@ package console_test
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/consolestage"
 	"github.com/consort-go/consort/invoker"
+	"github.com/consort-go/consort/mcpadapter/server"
 )
 
 var waitForm = regexp.MustCompile(`action="/console(/waiting/[^"]+)"`)
@@ -209,4 +212,42 @@ func TestListOfChoices(t *testing.T) {
 	send()
 	until(t, s, ada, path, "It is done.")
 	has(t, ada.Get(path).Text, "answer: {&#34;day&#34;:&#34;2026-12-01&#34;,&#34;stops&#34;:[&#34;Oslo, S&#34;,&#34;Hamar&#34;]}")
+}
+
+// hanging is a store that is read until the request ends.
+type hanging struct {
+	history.Store
+	begun chan struct{}
+}
+
+func (h hanging) Info(ctx context.Context, _ string) (history.Info, error) {
+	close(h.begun)
+	<-ctx.Done()
+	return history.Info{}, ctx.Err()
+}
+
+func (h hanging) List(ctx context.Context, _ history.Filter) iter.Seq2[history.Info, error] {
+	return func(yield func(history.Info, error) bool) {
+		_, err := h.Info(ctx, "")
+		yield(history.Info{}, err)
+	}
+}
+
+// A page or an export whose token is withdrawn meanwhile is not an empty answer.
+func TestATokenIsWithdrawnBeforeTheAnswer(t *testing.T) {
+	for _, path := range []string{"/spend.csv", "/conversations/plan", "/conversations/plan/raw"} {
+		t.Run(path, func(t *testing.T) {
+			s := consolestage.Start(t, consolestage.Options{})
+			ada := s.Login(t, consolestage.Ada)
+			begun := make(chan struct{})
+			s.Console.Store = hanging{s.Store, begun}
+			go func() {
+				<-begun
+				s.MCP.SetAccess(&server.Options{Tokens: []server.BearerToken{{Token: "another-token"}}})
+			}()
+			if reply := ada.Get(path); reply.StatusCode != http.StatusServiceUnavailable || !strings.Contains(reply.Text, "the token is not valid any longer") {
+				t.Errorf("%s %q", reply.Status, reply.Text)
+			}
+		})
+	}
 }
