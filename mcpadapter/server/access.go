@@ -27,6 +27,9 @@ func (s *Server) SetAccess(options *Options) {
 	auth := newAuthentication(&full, s.refusals)
 	before := s.auth.Swap(auth)
 	s.clients.SetLimits(access.Limits{Rate: full.Rate, Burst: full.Burst, Parallel: full.Parallel})
+	s.parked.mu.Lock()
+	s.parked.perClient = full.Parallel // calls that wait already go on
+	s.parked.mu.Unlock()
 	s.waiting.Recheck()
 	if before.isSelective() || auth.isSelective() {
 		s.listeners.recompare(toolList, resourceList, promptList)

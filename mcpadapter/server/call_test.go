@@ -716,6 +716,39 @@ func TestParkedCallsAreBounded(t *testing.T) {
 	call(begin, "UNAVAILABLE")
 }
 
+// SetAccess changes how many calls of a client may wait for its answers, like the other requests.
+func TestSetAccessBoundsParkedCalls(t *testing.T) {
+	ask := rawTool(t, invoker.Definition{Name: "ask"}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
+		_, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Sure?"})
+		return invoker.Output{}, err
+	})
+	var options *server.Options
+	v := newVictim(t, func(o *server.Options) { o.Tools, o.Parallel, options = []invoker.Invoker{ask}, 1, o })
+	begin := strings.Replace(strings.Replace(calling(`{}`), "local__whose", "ask", 1),
+		`"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}`, 1)
+	call := func(want string) {
+		t.Helper()
+		if status, _, answer := v.post(t, begin, nil); status != 200 || !strings.Contains(answer, want) {
+			t.Fatalf("status %d, %.300s, and not %s", status, answer, want)
+		}
+	}
+	change := func(parallel int) {
+		changed := *options
+		changed.Parallel = parallel
+		v.server.SetAccess(&changed)
+	}
+	const tooMany = "CANCELED"
+	call("input_required")
+	call(tooMany)
+	change(2)
+	call("input_required")
+	call(tooMany)
+	change(1)
+	call(tooMany)
+	change(0) // the default
+	call("input_required")
+}
+
 // Clients are notified of changed tools; those of 2026-07-28 if they subscribed.
 func TestToolsChange(t *testing.T) {
 	everyServing(t, func(t *testing.T, connect connector) {

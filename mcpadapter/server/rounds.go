@@ -203,12 +203,12 @@ func (r *rounds) settled() bool {
 
 // parked holds the calls that wait for answers of their clients.
 type parked struct {
-	timeout   time.Duration
-	perClient int
+	timeout time.Duration
 
-	mu    sync.Mutex
-	calls map[string]*parkedCall // by the state that the client returns
-	count map[string]int         // by client
+	mu        sync.Mutex
+	perClient int
+	calls     map[string]*parkedCall // by the state that the client returns
+	count     map[string]int         // by client
 }
 
 type parkedCall struct {
