@@ -226,13 +226,16 @@ var legalProperty = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // checkProperties returns the reason why the API does not take the arguments of a tool.
 func checkProperties(schema []byte) error {
-	var root struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
+	var root, properties map[string]json.RawMessage // a struct would take "Properties" for "properties"
 	if err := json.Unmarshal(schema, &root); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(root.Properties)) {
+	if given := root["properties"]; given != nil {
+		if err := json.Unmarshal(given, &properties); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		if !legalProperty.MatchString(name) {
 			return fmt.Errorf("the model's API takes names of arguments of at most 64 letters, digits, \"_\", \".\" and \"-\", and not %q", textcut.Bytes(name, 100))
 		}

@@ -16,18 +16,24 @@ import (
 
 // parameters are what the input schema of a tool says about its arguments.
 type parameters struct {
-	Properties map[string]json.RawMessage `json:"properties"`
-	Patterns   map[string]json.RawMessage `json:"patternProperties"`
-	Required   []string                   `json:"required"`
-	Additional json.RawMessage            `json:"additionalProperties"`
+	Properties map[string]json.RawMessage
+	Patterns   map[string]json.RawMessage
+	Required   []string
+	Additional json.RawMessage
 }
 
 // parametersOf reads the parameters of a tool. A schema that cannot be read has none, and
 // any argument fits.
 func parametersOf(definition *invoker.Definition) parameters {
-	var p parameters
-	if json.Unmarshal(definition.InputSchema, &p) != nil {
+	var root map[string]json.RawMessage // a struct would take "Required" for "required"
+	if json.Unmarshal(definition.InputSchema, &root) != nil {
 		return parameters{}
+	}
+	p := parameters{Additional: root["additionalProperties"]}
+	for name, to := range map[string]any{"properties": &p.Properties, "patternProperties": &p.Patterns, "required": &p.Required} {
+		if given := root[name]; given != nil && json.Unmarshal(given, to) != nil {
+			return parameters{}
+		}
 	}
 	return p
 }
