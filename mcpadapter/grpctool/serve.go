@@ -207,7 +207,7 @@ func (s *Server) startServing() bool {
 func (s *Server) finish(ctx context.Context) error {
 	select {
 	case <-s.closed:
-		<-s.over
+		<-s.life.Done()
 		return nil // Close reports what did not end
 	default:
 	}

@@ -168,7 +168,7 @@ type Server struct {
 	clients  *access.Clients
 	waiting  openstreams.Set // streams of MCP
 
-	life    context.Context // of the calls
+	life    context.Context // of the calls; shut ends it when none is left, or to cancel them
 	end     context.CancelCauseFunc
 	watched sync.WaitGroup // renew
 
@@ -177,9 +177,7 @@ type Server struct {
 	running  sync.WaitGroup // requests
 	serving  sync.WaitGroup // Serve
 	closed   chan struct{}  // closed when isClosed is set
-	over     chan struct{}  // closed when no call is left, or all were cancelled
-	ending   sync.Once
-	notReady sync.Once // guards the log entry about its panic
+	notReady sync.Once      // guards the log entry about its panic
 }
 
 var errServerClosed = errors.New("the server is closed")
@@ -205,7 +203,7 @@ func NewServer(roster *ensemble.Roster, options *ServerOptions) *Server {
 	s.life, s.end = context.WithCancelCause(context.Background())
 	s.guard.Store(newGuard(&s.options))
 	s.clients = access.New(access.Limits{Rate: s.options.Rate, Burst: s.options.Burst, Parallel: s.options.Parallel})
-	s.closed, s.over = make(chan struct{}), make(chan struct{})
+	s.closed = make(chan struct{})
 	s.own = ensemble.New("grpctool", ensemble.LocalSource(s.options.Tools...), &ensemble.Options{
 		CallTimeout: ownTimeout, CallLimit: ownLimit, Logger: s.log,
 	})
@@ -244,7 +242,6 @@ func (s *Server) shut(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.end(errServerClosed)
-	s.ending.Do(func() { close(s.over) })
 	s.watched.Wait()
 	err := s.own.Close(ctx)
 	select {

@@ -109,7 +109,7 @@ func (h *handler) readText(w http.ResponseWriter, r *http.Request, memory *bodym
 
 // refusedAtEnd reports whether the server shuts down, and then refuses the request.
 func (h *handler) refusedAtEnd(w http.ResponseWriter, r *http.Request) bool {
-	closing := h.closing.Load()
+	closing := h.taking.Err() != nil
 	if closing {
 		h.later(w, r, http.StatusServiceUnavailable, "the server is shutting down", 5*time.Second)
 	}

@@ -89,7 +89,7 @@ func (c *served) refused(failure *invoker.Failure, err error) error {
 
 // admitted returns the reason why a call may not run; nil if it may.
 func (c *served) admitted() *invoker.Failure {
-	if c.server.closing.Load() {
+	if c.server.taking.Err() != nil {
 		return invoker.Failf(invoker.Unavailable, "The server is shutting down.")
 	}
 	return servedcall.Unentitled(c.ctx, c.tool.def)

@@ -180,7 +180,7 @@ func (s *Server) answer(ctx context.Context, span *telemetry.Request, method str
 	if call, ok := req.(*mcp.CallToolRequest); ok {
 		return s.callTool(ctx, span, call, from)
 	}
-	if s.closing.Load() {
+	if s.taking.Err() != nil {
 		return nil, refusal(jsonrpc.CodeInternalError, "the server is shutting down")
 	}
 	if method != "ping" && method != "initialize" && method != "subscriptions/listen" {

@@ -98,7 +98,7 @@ func (r *rounds) begin(ctx context.Context, f func(ctx context.Context) (mcp.Res
 
 // ask implements asker.
 func (r *rounds) ask(ctx context.Context, key string, request mcp.InputRequest) (mcp.InputResponse, error) {
-	if r.server.closing.Load() {
+	if r.server.taking.Err() != nil {
 		return nil, invoker.Failf(invoker.Unavailable, "The client cannot be asked: the server is shutting down.")
 	}
 	q := &question{request, make(chan mcp.InputResponse, 1)}

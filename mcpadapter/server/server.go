@@ -54,10 +54,9 @@ type Server struct {
 	end        context.CancelCauseFunc
 	streaming  context.Context // ends the streams that wait for notifications
 	endStreams context.CancelFunc
-	running    gate // requests being processed, and calls waiting between two rounds
-	answering  gate // requests whose responses have not been sent
-	closing    atomic.Bool
-	taking     context.Context // ends with closing
+	running    gate            // requests being processed, and calls waiting between two rounds
+	answering  gate            // requests whose responses have not been sent
+	taking     context.Context // ends when Close is called
 	stopTaking context.CancelFunc
 	streams    streams
 	stall      time.Duration     // how long the client of a stream may take to read what was sent
@@ -144,7 +143,6 @@ func (s *Server) newSDK() *mcp.Server {
 // cancels them. When it returns, all sessions and streams have ended. The error says
 // what has not ended; calling Close again waits for the rest.
 func (s *Server) Close(ctx context.Context) error {
-	s.closing.Store(true)
 	s.stopTaking()
 	finished := s.running.wait(ctx)
 	s.end(errServerClosed)
