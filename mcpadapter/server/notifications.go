@@ -12,11 +12,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// notifierName is the name of a tool, a resource and a prompt that are registered with the SDK
-// but never shown to clients. Adding one of them again makes the SDK notify all
-// sessions and subscriptions of a change; it has no other way. receive answers all
-// requests that could reach them.
-const notifierName = "consort:bell"
+// notifierTool and notifierName are the names of a tool, and of a resource and a prompt, that are
+// registered with the SDK but never shown to clients. Adding one of them again makes the SDK notify
+// all sessions and subscriptions of a change; it has no other way. receive answers all requests that
+// could reach them. A URI needs a colon, and the SDK logs an error at one in the name of a tool.
+const (
+	notifierTool = "consort.notifier"
+	notifierName = "consort:notifier"
+)
 
 // notifyClients notifies clients of the roster's changes, until the roster or the server is
 // closed.
@@ -58,7 +61,7 @@ func (s *Server) notifyIfToolsChanged(before, after *toolset) {
 func (s *Server) notify(kind listKind) {
 	switch kind {
 	case toolList:
-		s.sdk.AddTool(&mcp.Tool{Name: "consort.bell", InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
+		s.sdk.AddTool(&mcp.Tool{Name: notifierTool, InputSchema: json.RawMessage(`{"type":"object"}`)}, nil)
 	case resourceList:
 		s.sdk.AddResource(&mcp.Resource{Name: notifierName, URI: notifierName}, nil)
 	case promptList:
