@@ -58,13 +58,8 @@ func listedPrompt(name string, p ensemble.Prompt) json.RawMessage {
 	w.TextIf("title", p.Title)
 	w.TextIf("description", p.Description)
 	if len(p.Arguments) > 0 {
-		w.Key("arguments")
-		w.Byte('[')
-		for i, a := range p.Arguments {
-			if i > 0 {
-				w.Byte(',')
-			}
-			argument := jsonobject.New()
+		w.List("arguments", len(p.Arguments), func(i int) []byte {
+			a, argument := &p.Arguments[i], jsonobject.New()
 			argument.Text("name", a.Name)
 			argument.TextIf("title", a.Title)
 			argument.TextIf("description", a.Description)
@@ -72,9 +67,8 @@ func listedPrompt(name string, p ensemble.Prompt) json.RawMessage {
 				argument.Bool("required", true)
 			}
 			argument.Fields(a.Metadata, wire.MetadataPrefix)
-			w.Append(argument.End())
-		}
-		w.Byte(']')
+			return argument.End()
+		})
 	}
 	w.Fields(p.Metadata, wire.MetadataPrefix)
 	return w.End()
@@ -143,18 +137,13 @@ func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, from *
 	}
 	w := jsonobject.New()
 	w.TextIf("description", prompt.Description)
-	w.Key("messages")
-	w.Byte('[')
-	n := 0
+	var messages [][]byte
 	for _, message := range prompt.Messages {
 		for _, content := range message.Content { // one message for each piece of content
-			if n++; n > 1 {
-				w.Byte(',')
-			}
-			w.Append(promptMessage(message, content))
+			messages = append(messages, promptMessage(message, content))
 		}
 	}
-	w.Byte(']')
+	w.List("messages", len(messages), func(i int) []byte { return messages[i] })
 	finish(w, isModern, false)
 	return written(w, prompt.Metadata, wire.MetadataPrefix), nil
 }
@@ -162,8 +151,7 @@ func (s *Server) writePrompt(ctx context.Context, p *mcp.GetPromptParams, from *
 func promptMessage(message ensemble.PromptMessage, content canister.Content) []byte {
 	w := jsonobject.New()
 	w.Text("role", message.Role)
-	w.Key("content")
-	writeBlock(w, content)
+	w.Raw("content", blockOf(content))
 	w.Fields(message.Metadata, wire.MetadataPrefix)
 	return w.End()
 }

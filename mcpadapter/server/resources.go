@@ -110,18 +110,11 @@ func (s *Server) readResource(ctx context.Context, req *mcp.ReadResourceRequest,
 		return nil, s.failed(ctx, "resources/read", err, notFound, req.Params.URI)
 	}
 	w := jsonobject.New()
-	w.Key("contents")
-	w.Byte('[')
-	for i, part := range parts {
-		if i > 0 {
-			w.Byte(',')
-		}
-		if part.URI == "" {
-			part.URI = req.Params.URI
-		}
-		w.Append(resourceContents(part))
-	}
-	w.Byte(']')
+	w.List("contents", len(parts), func(i int) []byte {
+		part := parts[i]
+		part.URI = cmp.Or(part.URI, req.Params.URI)
+		return resourceContents(part)
+	})
 	finish(w, isModern, true)
 	var metadata canister.Fields
 	if len(parts) > 0 {

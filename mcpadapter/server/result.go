@@ -20,7 +20,6 @@ import (
 // and its content.
 func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, isModern bool) (*rawResult, []canister.Content) {
 	content, metadata := output.Content, output.Metadata
-	var structured json.RawMessage
 	if failure != nil {
 		content, metadata = failure.Content, failure.Metadata
 		if len(content) == 0 {
@@ -28,10 +27,7 @@ func resultOf(t *offeredTool, output invoker.Output, failure *invoker.Failure, i
 		}
 	}
 	w := jsonobject.New()
-	w.Key("content")
-	w.Byte('[')
-	structured = writeBlocks(w, content)
-	w.Byte(']')
+	structured := writeBlocks(w, content)
 	switch {
 	case structured != nil && (isModern || structured[0] == '{' && (t == nil || t.structuredBefore)):
 		w.Raw("structuredContent", structured)
@@ -68,53 +64,46 @@ func passedMeta(said json.RawMessage) map[string]any {
 	return meta
 }
 
-// writeBlocks writes content as blocks. It returns the first structured content, which has
-// its own member in the result. If this is the only content, it is also written as
-// text, for clients that do not read that member (MCP 2025-11-25, server/tools §
-// Structured Content). Further structured content has no such member and is written as
-// text too.
+// writeBlocks writes the member content, with a block for each piece. It returns the first
+// structured content, which has its own member in the result. If this is the only content, it
+// is also written as text, for clients that do not read that member (MCP 2025-11-25,
+// server/tools § Structured Content). Further structured content has no such member and is
+// written as text too.
 func writeBlocks(w *jsonobject.Writer, content []canister.Content) (structured json.RawMessage) {
-	n := 0
-	block := func(c canister.Content) {
-		if n++; n > 1 {
-			w.Byte(',')
-		}
-		writeBlock(w, c)
-	}
+	blocks := make([]canister.Content, 0, len(content))
 	for _, c := range content {
 		s, ok := c.(canister.StructuredContent)
 		switch {
 		case ok && structured == nil && len(s.JSON) > 0:
 			structured = s.JSON
 		case ok:
-			block(canister.Text(string(s.JSON)))
+			blocks = append(blocks, canister.Text(string(s.JSON)))
 		default:
-			block(c)
+			blocks = append(blocks, c)
 		}
 	}
-	if n == 0 && structured != nil {
-		block(canister.Text(string(structured)))
+	if len(blocks) == 0 && structured != nil {
+		blocks = append(blocks, canister.Text(string(structured)))
 	}
+	w.List("content", len(blocks), func(i int) []byte { return blockOf(blocks[i]) })
 	return structured
 }
 
-// writeBlock writes one block (MCP 2025-11-25, schema § ContentBlock). It restores the
+// blockOf returns one block (MCP 2025-11-25, schema § ContentBlock). It restores the
 // members that were kept in the metadata of content from another server.
-func writeBlock(w *jsonobject.Writer, c canister.Content) {
+func blockOf(c canister.Content) []byte {
 	b := jsonobject.New()
 	switch c := c.(type) {
 	case canister.TextContent:
 		if raw := c.Metadata[wire.MetadataPrefix+"block"]; len(raw) > 0 && raw[0] == '{' && json.Valid(raw) {
-			w.Append(raw) // of a type that only its client may know
-			return
+			return raw // of a type that only its client may know
 		}
 		b.Text("type", "text")
 		b.Text("text", c.Text)
 		b.Fields(c.Metadata, wire.MetadataPrefix)
 	case canister.ImageContent:
 		if c.URL != "" { // MCP has no images by URL
-			writeBlock(w, canister.LinkContent{URI: c.URL, Name: "image", MIME: c.MIME, Extra: c.Extra})
-			return
+			return blockOf(canister.LinkContent{URI: c.URL, Name: "image", MIME: c.MIME, Extra: c.Extra})
 		}
 		b.Text("type", "image")
 		b.Base64("data", c.Data)
@@ -136,7 +125,7 @@ func writeBlock(w *jsonobject.Writer, c canister.Content) {
 		b.Text("type", "text")
 		b.Text("text", string(c.JSON))
 	}
-	w.Append(b.End())
+	return b.End()
 }
 
 // writeLink writes the members of a resource (MCP 2025-11-25, schema § Resource).

@@ -171,10 +171,7 @@ func blocksFor(content ...canister.Content) (blocks []mcp.Content, structured js
 
 func readBlocks(content []canister.Content) (blocks []mcp.Content, structured json.RawMessage, err error) {
 	w := jsonobject.New()
-	w.Key("content")
-	w.Byte('[')
 	structured = writeBlocks(w, content)
-	w.Byte(']')
 	var read mcp.CallToolResult
 	err = json.Unmarshal(w.End(), &read)
 	return read.Content, structured, err

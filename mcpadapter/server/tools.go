@@ -308,15 +308,7 @@ func page[T any](size int, member string, all []T, cursor string, isModern bool,
 		all = all[:size]
 		w.Text("nextCursor", base64.RawURLEncoding.EncodeToString([]byte(key(all[size-1]))))
 	}
-	w.Key(member)
-	w.Byte('[')
-	for i, item := range all {
-		if i > 0 {
-			w.Byte(',')
-		}
-		w.Append(write(item))
-	}
-	w.Byte(']')
+	w.List(member, len(all), func(i int) []byte { return write(all[i]) })
 	finish(w, isModern, true)
 	return &rawResult{text: w.Open()}, nil
 }

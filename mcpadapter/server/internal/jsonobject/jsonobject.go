@@ -119,6 +119,19 @@ func (w *Writer) Base64(name string, data []byte) {
 	w.Byte('"')
 }
 
+// List writes an array of n values; item returns the JSON of each.
+func (w *Writer) List(name string, n int, item func(i int) []byte) {
+	w.Key(name)
+	w.Byte('[')
+	for i := range n {
+		if i > 0 {
+			w.Byte(',')
+		}
+		w.Append(item(i))
+	}
+	w.Byte(']')
+}
+
 // Fields writes the fields that have the prefix, without the prefix and sorted by name,
 // except those that are already written and those in not.
 func (w *Writer) Fields(fields canister.Fields, prefix string, not ...string) {
