@@ -99,7 +99,7 @@ func TestNamesAndCategories(t *testing.T) {
 	if got, want := listed(t, short, plaintext()), []string{"find", "first", "one__same", "one__two__same", "own", "two__own", "two__same"}; !slices.Equal(got, want) {
 		t.Errorf("own names: %q, want %q", got, want)
 	}
-	for category, want := range map[string][]string{"two": {"two__own", "two__same"}, "search": {"find"}, "none": nil} {
+	for category, want := range map[string][]string{"two": {"two__own", "two__same"}, "search": {"find"}, "none": nil, "grpctool": nil} {
 		if got := listed(t, short, &grpctool.Options{Plaintext: true, Category: category}); !slices.Equal(got, want) {
 			t.Errorf("category %q: %q, want %q", category, got, want)
 		}

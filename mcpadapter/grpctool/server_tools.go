@@ -130,26 +130,17 @@ func (s *Server) seenBy(g *guard, selection *ensemble.Selection, set *toolset) *
 	return some
 }
 
-// fill assigns names to the tools: first the server's own tools, which have only
-// one name; then, with OwnNames, roster tools whose own name no other tool of the roster
-// has, as its own or as the name that models see; and the rest by the names that models see.
+// fill assigns names to the tools of the server and of the roster. The category of a roster's
+// tool is its ensemble, unless its definition has another.
 func (s *Server) fill(set *toolset, tools []*ensemble.Tool, log *zap.Logger) {
 	set.byName = make(map[string]*offered)
-	for _, t := range set.own {
-		set.add(t, t.Definition().Name, "", log)
-	}
-	named := make(map[string]int)
-	for _, t := range tools {
-		named[t.Definition().Name]++
-		named[t.Name()]++
-	}
-	for _, t := range tools {
-		name := t.Name()
-		if short := t.Definition().Name; s.options.OwnNames && named[short] == 1 && set.byName[short] == nil {
-			name = short
+	servedcall.Names(set.own, tools, func(name string) bool { return s.options.OwnNames && set.byName[name] == nil }, func(t *ensemble.Tool, name string) {
+		category := ""
+		if t.Ensemble() != s.own {
+			category = t.Ensemble().Name()
 		}
-		set.add(t, name, t.Ensemble().Name(), log)
-	}
+		set.add(t, name, category, log)
+	})
 	slices.SortFunc(set.tools, func(a, b *offered) int { return strings.Compare(a.listed.Name, b.listed.Name) })
 }
 

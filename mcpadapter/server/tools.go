@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/findcall"
 	"github.com/consort-go/consort/internal/logevent"
+	"github.com/consort-go/consort/internal/servedcall"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -132,27 +133,11 @@ func (s *Server) find(ctx context.Context, name string, from *caller) (*offeredT
 	return s.selects.seen(from, set).byName[name], nil
 }
 
-// fill assigns names to the tools: first the server's own tools, which have only one
-// name; then, with ownNames, roster tools whose own name no other tool of the roster
-// has, as its own or as the name that models see; and the rest by the names that models see.
+// fill assigns names to the tools of the server and of the roster.
 func (set *toolset) fill(tools []*ensemble.Tool, ownNames bool) {
-	for _, t := range set.own {
-		set.add(t, t.Definition().Name)
-	}
-	named := make(map[string]int)
-	for _, t := range tools {
-		named[t.Definition().Name]++
-		named[t.Name()]++
-	}
-	for _, t := range tools {
-		name := t.Name()
-		if ownName := t.Definition().Name; ownNames && named[ownName] == 1 && legalName.MatchString(ownName) {
-			if _, taken := set.byName[ownName]; !taken {
-				name = ownName
-			}
-		}
-		set.add(t, name)
-	}
+	servedcall.Names(set.own, tools, func(name string) bool {
+		return ownNames && legalName.MatchString(name) && set.byName[name] == nil
+	}, set.add)
 	slices.SortFunc(set.tools, func(a, b *offeredTool) int { return strings.Compare(a.name, b.name) })
 }
 
