@@ -73,7 +73,7 @@ func TestAStreamWithHalfABody(t *testing.T) {
 // TestMemoryOfBodies: the bodies of all requests under way have one bound, and a client a fourth.
 func TestMemoryOfBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		local, store := emptyEngine(t)
+		local, store := engineOf(t, echo)
 		feed := httpapi.NewFeed(local, store)
 		defer feed.Close()
 		handler := httpapi.New(feed, &httpapi.Options{MaxBody: 1 << 20, MaxBodies: 4 << 20, Owner: func(ctx context.Context) (string, error) {
@@ -142,11 +142,11 @@ func TestBodiesAreUTF8(t *testing.T) {
 	}
 }
 
-// emptyEngine returns an engine without conversations, which is closed at the end of the test.
-func emptyEngine(t *testing.T) (*engine.Local, history.Store) {
+// engineOf returns an engine without conversations and without tools, which is closed at the end of the test.
+func engineOf(t *testing.T, m model) (*engine.Local, history.Store) {
 	store := history.NewMemory()
 	open := func(_ context.Context, id string) (*converse.Conversation, error) {
-		return converse.New(model(echo), nil, &converse.Options{ID: id, Log: store}), nil
+		return converse.New(m, nil, &converse.Options{ID: id, Log: store}), nil
 	}
 	local, err := engine.NewLocal(store, open, nil)
 	if err != nil {

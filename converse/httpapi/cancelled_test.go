@@ -5,12 +5,18 @@ package httpapi_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
 )
 
@@ -104,4 +110,80 @@ func TestClientThatLeavesLate(t *testing.T) {
 	if got := s.want(http.StatusOK, "GET", "/api/conversations/"+id, nil).form["state"]; got != "open" {
 		t.Errorf("the conversation is %v", got)
 	}
+}
+
+// TestClientThatLeavesItsCancel: a cancel takes effect also if its client leaves before the turn has stopped. It
+// turns red if the engine gets the context of the request, or cancelTimeout is 20 s: the turn stops, and the model is
+// asked again.
+func TestClientThatLeavesItsCancel(t *testing.T) {
+	for _, request := range []string{"POST /api/conversations/ID/cancel", "DELETE /api/conversations/ID", "POST /v1/responses/resp_ID_0/cancel"} {
+		synctest.Test(t, func(t *testing.T) {
+			asked, release := 0, make(chan struct{})
+			local, store := engineOf(t, func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+				if asked++; asked > 1 {
+					say(request, "again", yield)
+					return
+				}
+				<-release // what it does cannot be stopped
+				yield(nil, ctx.Err())
+			})
+			feed := httpapi.NewFeed(local, store)
+			defer feed.Close()
+			const id = "slow"
+			if err := local.Send(t.Context(), id, canister.User{Content: canister.Texts("hello")}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			handler, done := httpapi.New(feed, nil), make(chan struct{})
+			ctx, leave := context.WithCancel(t.Context())
+			method, path, _ := strings.Cut(strings.ReplaceAll(request, "ID", id), " ")
+			r, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				defer close(done)
+				handler.ServeHTTP(&recorded{header: http.Header{}}, r)
+			}()
+			synctest.Wait()
+			leave()
+			<-done
+			close(release)
+			time.Sleep(time.Hour) // any retry
+			if _, err := store.Info(t.Context(), id); asked != 1 || method == "DELETE" && !errors.Is(err, history.ErrNotFound) {
+				t.Errorf("%s: the model was asked %d times; the conversation: %v", request, asked, err)
+			}
+		})
+	}
+}
+
+// neverCancels is an engine that cannot end a turn.
+type neverCancels struct{ engine.Engine }
+
+func (neverCancels) Cancel(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestCancelThatDoesNotEnd: it waits as long as its client stays, and a limited time longer.
+func TestCancelThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, store := engineOf(t, echo)
+		feed := httpapi.NewFeed(neverCancels{local}, store)
+		defer feed.Close()
+		if err := local.Send(t.Context(), "one", canister.User{Content: canister.Texts("hello")}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithTimeout(t.Context(), time.Hour)
+		defer leave()
+		r, err := http.NewRequestWithContext(ctx, "POST", "http://localhost/api/conversations/one/cancel", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		httpapi.New(feed, nil).ServeHTTP(&recorded{header: http.Header{}}, r)
+		if took := time.Since(begun); took < time.Hour || took > time.Hour+time.Minute {
+			t.Errorf("it took %v", took)
+		}
+	})
 }

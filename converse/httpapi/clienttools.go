@@ -279,7 +279,7 @@ func (h *handler) sendMessage(ctx context.Context, id string, user canister.User
 		case len(calls) == 0:
 			continue // answered meanwhile: the message comes after the turn that goes on
 		}
-		if failed := h.engine.Cancel(ctx, id); failed != nil && !errors.Is(failed, engine.ErrKept) {
+		if failed := h.endTurn(ctx, id); failed != nil {
 			return failed
 		}
 	}

@@ -434,23 +434,25 @@ func (h *handler) cancel(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := h.engine.Cancel(r.Context(), found.ID); err != nil && !errors.Is(err, engine.ErrKept) {
+	if err := h.endTurn(r.Context(), found.ID); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// remove deletes a conversation. A turn that is under way is cancelled first.
+// remove deletes a conversation, also if the client leaves meanwhile. A turn that is under way is cancelled first.
 func (h *handler) remove(w http.ResponseWriter, r *http.Request) error {
 	found, err := h.owned(r)
 	if err != nil {
 		return err
 	}
-	if err := h.engine.Cancel(r.Context(), found.ID); err != nil && !errors.Is(err, engine.ErrKept) {
+	if err := h.endTurn(r.Context(), found.ID); err != nil {
 		return err
 	}
-	if err := h.store.Delete(r.Context(), found.ID, history.AnyLength); err != nil {
+	ctx, cancel := outlive(r.Context())
+	defer cancel()
+	if err := h.store.Delete(ctx, found.ID, history.AnyLength); err != nil {
 		return err
 	}
 	h.feed.deleted(found.ID)

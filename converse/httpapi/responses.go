@@ -555,7 +555,7 @@ func (o openAI) cancelResponse(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.turn.after+len(a.turn.canisters) >= found.Length { // the log may have grown since
-		if err := o.h.engine.Cancel(r.Context(), found.ID); err != nil && !errors.Is(err, engine.ErrKept) {
+		if err := o.h.endTurn(r.Context(), found.ID); err != nil {
 			return err
 		}
 		if a, found, err = o.stored(r.Context(), r.PathValue("id"), "id"); err != nil {

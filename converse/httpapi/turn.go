@@ -179,8 +179,32 @@ func lastMessage(canisters []canister.Canister) string {
 	return ""
 }
 
-// cancelTimeout bounds the beginning of a conversation, and the cancellation of a turn, whose client has gone.
-const cancelTimeout = 20 * time.Second
+// endTurn ends a turn that may be under way. It goes on if the client leaves: the work of the turn has been stopped by
+// then, and would begin again if the log did not record its end.
+func (h *handler) endTurn(ctx context.Context, conversation string) error {
+	ctx, cancel := outlive(ctx)
+	defer cancel()
+	if err := h.engine.Cancel(ctx, conversation); err != nil && !errors.Is(err, engine.ErrKept) {
+		return err
+	}
+	return nil
+}
+
+// outlive returns a context that ends cancelTimeout after ctx. The caller must call cancel.
+func outlive(ctx context.Context) (lasting context.Context, cancel func()) {
+	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(ctx, func() {
+		bounded, stop := context.WithTimeout(lasting, cancelTimeout)
+		defer stop()
+		<-bounded.Done()
+		end()
+	})
+	return lasting, func() { unhook(); end() }
+}
+
+// cancelTimeout bounds the beginning of a conversation, and the cancellation of a turn, whose client has gone. A turn
+// whose functions ignore its end stops after 20 s.
+const cancelTimeout = 30 * time.Second
 
 // usage returns the tokens that the turn has used.
 func (t *turn) usage() (sum canister.Usage) {
