@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 )
@@ -31,7 +32,7 @@ type runInput struct {
 		Description string `json:"description"`
 		Value       string `json:"value"`
 	} `json:"context"`
-	Resume []resumeEntry `json:"resume"`
+	Resume []openwaits.Resumed `json:"resume"`
 }
 
 // aguiMessage is a message of AG-UI.
@@ -45,13 +46,6 @@ type aguiMessage struct {
 // aguiCall is a call of a message of the assistant.
 type aguiCall struct {
 	ID string `json:"id"`
-}
-
-// resumeEntry is the answer to an interrupt.
-type resumeEntry struct {
-	Interrupt string          `json:"interruptId"`
-	Status    string          `json:"status"`
-	Payload   json.RawMessage `json:"payload"`
 }
 
 // run serves a run of AG-UI: a message or answers go into the conversation of the thread, and
@@ -272,18 +266,18 @@ func (input *runInput) results() (all []clientResult) {
 // resume answers the interrupts of a run, and the calls of the client's tools that have results
 // among the messages. The turn is nil if there is nothing to answer.
 func (h *handler) resume(ctx context.Context, found history.Info, input runInput) (*turn, error) {
-	_, open, err := h.state(ctx, found.ID)
+	asked, err := openwaits.Asked(ctx, h.store, found.ID)
 	if err != nil {
 		return nil, err
 	}
 	s := turnRequest{conversation: found.ID, ignoreUnknown: true, callID: func(invocation string) string { return invocation }}
 	s.returned = input.results()
 	for i, entry := range input.Resume {
-		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == entry.Interrupt && !wait.Client })
-		if j < 0 {
+		wait, isAsked := openwaits.Find(asked, entry.Interrupt)
+		if !isAsked || wait.Client {
 			return nil, invalid(fmt.Sprintf("resume[%d].interruptId", i), "No such interrupt is open.", "Answer the interrupts of the last run.")
 		}
-		given, ok := entry.answer(open[j])
+		given, ok := entry.Answer(wait)
 		if !ok {
 			return nil, invalid(fmt.Sprintf("resume[%d].payload", i), "It is not an object with the member approved.", "See the responseSchema of the interrupt.")
 		}
@@ -294,34 +288,6 @@ func (h *handler) resume(ctx context.Context, found history.Info, input runInput
 		return t, err
 	}
 	return nil, nil
-}
-
-// answer returns the answer to a wait. It is not ok if the member approved is missing, which
-// only a question of a tool does not need.
-func (e *resumeEntry) answer(wait openWait) (given canister.Answer, ok bool) {
-	given = canister.Answer{Wait: wait.ID, Verdict: refusals[wait.For]}
-	if e.Status != "resolved" {
-		return given, true
-	}
-	if wait.For == canister.WaitElicitation {
-		given.Verdict, given.Arguments = canister.VerdictAccept, e.Payload
-		return given, true
-	}
-	var payload struct {
-		Approved  *bool           `json:"approved"`
-		Reason    string          `json:"reason"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
-	if json.Unmarshal(e.Payload, &payload) != nil || payload.Approved == nil {
-		return given, false
-	}
-	if given.Reason = payload.Reason; *payload.Approved {
-		given.Verdict = canister.VerdictAllow
-		if !isNothing(payload.Arguments) && wait.For == canister.WaitApproval {
-			given.Verdict, given.Arguments = canister.VerdictChange, payload.Arguments
-		}
-	}
-	return given, true
 }
 
 // aguiRun is a run whose events are streamed.
@@ -426,9 +392,9 @@ func (a *aguiRun) end(ended engine.Ended) {
 	switch ended.Reason {
 	case converse.ReasonWaiting:
 		interrupts := []map[string]any{}
-		_, others := clientCalls(a.turn.waits)
+		_, others := openwaits.Split(a.turn.waits)
 		for _, wait := range others {
-			interrupts = append(interrupts, interruptOf(wait))
+			interrupts = append(interrupts, openwaits.Interrupt(wait))
 		}
 		if status = stateWaiting; len(others) > 0 { // the others are calls that the client makes
 			outcome = map[string]any{"type": "interrupt", "interrupts": interrupts}
@@ -443,34 +409,4 @@ func (a *aguiRun) end(ended engine.Ended) {
 		members = append(members, "outcome", outcome)
 	}
 	_ = errors.Join(a.change(a.turn.after+len(a.turn.canisters), status), a.event("RUN_FINISHED", members...))
-}
-
-// approvalSchema describes the payload that answers an approval.
-var approvalSchema = json.RawMessage(`{"type":"object","required":["approved"],"properties":{"approved":{"type":"boolean"},"reason":{"type":"string"},` +
-	`"arguments":{"type":"object","description":"Call the tool with these instead."}}}`)
-
-// interruptOf returns the interrupt of a wait.
-func interruptOf(wait openWait) map[string]any {
-	form := map[string]any{"id": wait.ID, "reason": "consort:" + string(wait.For), "expiresAt": wait.Deadline}
-	if wait.Invocation != "" {
-		form["toolCallId"] = wait.Invocation
-	}
-	switch wait.For {
-	case canister.WaitApproval:
-		form["reason"], form["message"], form["responseSchema"] = "tool_call", "May "+wait.Tool+" be called with "+cmp.Or(wait.Arguments, "{}")+"?", approvalSchema
-	case canister.WaitOutcome:
-		form["message"], form["responseSchema"] = "It is unknown whether "+wait.Tool+" took effect. May it be called again?", approvalSchema
-	case canister.WaitElicitation:
-		var question struct {
-			Message string          `json:"message"`
-			Schema  json.RawMessage `json:"schema"`
-		}
-		if json.Unmarshal(wait.Question, &question) == nil {
-			form["message"] = question.Message
-			if len(question.Schema) > 0 {
-				form["responseSchema"] = question.Schema
-			}
-		}
-	}
-	return form
 }

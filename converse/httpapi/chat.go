@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/chattags"
+	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 )
@@ -237,8 +238,8 @@ func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *turnRequest)
 	if err != nil {
 		return false, err
 	}
-	waiting, others := clientCalls(open)
-	isOpen := slices.ContainsFunc(waiting, func(wait openWait) bool {
+	waiting, others := openwaits.Split(open)
+	isOpen := slices.ContainsFunc(waiting, func(wait openwaits.Wait) bool {
 		id := callID(found.ID, wait.Invocation)
 		return slices.ContainsFunc(calls, func(call toolCall) bool { return call.ID == id })
 	})
@@ -265,13 +266,30 @@ func (o openAI) answersIn(ctx context.Context, of history.Info, question, text s
 	if err != nil {
 		return nil, err
 	}
-	_, others := clientCalls(open)
+	_, others := openwaits.Split(open)
 	if questionOf(others) == question {
 		return parseAnswers(of.ID, others, "", text)
 	} else if question != "" && isAnswer(text) {
-		return nil, notAsked()
+		return o.answersAgain(ctx, of, question, text)
 	}
 	return parseAnswers(of.ID, others, notShown, text)
+}
+
+// answersAgain returns the answers of a message that is sent again. The log may have some of them: the answers before
+// one that could not be given.
+func (o openAI) answersAgain(ctx context.Context, of history.Info, question, text string) ([]canister.Answer, error) {
+	sets, err := openwaits.Asked(ctx, o.h.store, of.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, asked := range sets {
+		_, others := openwaits.Split(asked)
+		isOpen := func(wait openwaits.Wait) bool { _, is := openwaits.Find(sets[len(sets)-1:], wait.ID); return is }
+		if questionOf(others) == question && slices.ContainsFunc(others, isOpen) {
+			return parseAnswers(of.ID, others, "", text)
+		}
+	}
+	return nil, notAsked()
 }
 
 // chatAnswer is the answer to one request.
@@ -331,7 +349,7 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 	case ended.Reason != converse.ReasonWaiting:
 		return nil
 	}
-	waiting, others := clientCalls(a.turn.waits)
+	waiting, others := openwaits.Split(a.turn.waits)
 	if len(waiting) == 0 {
 		isFirst, a.question = true, questionOf(others)
 		return message.Send(waitText(others))

@@ -4,34 +4,23 @@ package httpapi
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 )
 
 // waitText lists the waits of the conversation for the user of a chat program. It ends with their
 // question ID: two chats with the same texts would otherwise be the same to a request.
-func waitText(open []openWait) string {
-	var b strings.Builder
-	for _, wait := range open {
-		switch wait.For {
-		case canister.WaitApproval:
-			fmt.Fprintf(&b, "The call of %s with %s waits for your approval.\n", wait.Tool, cmp.Or(wait.Arguments, "{}"))
-		case canister.WaitOutcome:
-			fmt.Fprintf(&b, "It is unknown whether the call of %s with %s took effect. /allow makes it again.\n", wait.Tool, cmp.Or(wait.Arguments, "{}"))
-		case canister.WaitElicitation:
-			fmt.Fprintf(&b, "The tool %s asks: %s\nThis can be answered at the console or over the HTTP API; here it can only be declined.\n", wait.Tool, wait.Question)
-		}
-	}
-	return b.String() + "Answer with the message /allow, or /deny and a reason. (Question " + questionOf(open) + ")"
+func waitText(open []openwaits.Wait) string {
+	return openwaits.Text(open) + "Answer with the message /allow, or /deny and a reason. (Question " + questionOf(open) + ")"
 }
 
 // questionOf returns the question ID of open waits.
-func questionOf(open []openWait) string {
+func questionOf(open []openwaits.Wait) string {
 	var ids []string
 	for _, wait := range open {
 		ids = append(ids, wait.ID)
@@ -81,7 +70,7 @@ const (
 
 // parseAnswers returns the answers that a message gives to open waits. It can allow calls only if the chat has been
 // asked for them; unasked, which is empty then, says what to do otherwise.
-func parseAnswers(conversation string, open []openWait, unasked, text string) ([]canister.Answer, error) {
+func parseAnswers(conversation string, open []openwaits.Wait, unasked, text string) ([]canister.Answer, error) {
 	word, reason := splitAnswer(text)
 	var all []canister.Answer
 	for _, wait := range open {
@@ -90,7 +79,7 @@ func parseAnswers(conversation string, open []openWait, unasked, text string) ([
 		case word == "/allow" && unasked == "" && wait.For != canister.WaitElicitation:
 			verdict = canister.VerdictAllow
 		case word == "/deny":
-			verdict = refusals[wait.For]
+			verdict = openwaits.Refusals[wait.For]
 		}
 		if verdict == "" {
 			advice := cmp.Or(unasked, "Send the message /allow or /deny REASON, or")
@@ -105,10 +94,4 @@ func parseAnswers(conversation string, open []openWait, unasked, text string) ([
 		all = append(all, canister.Answer{Wait: wait.ID, Verdict: verdict, Reason: reason})
 	}
 	return all, nil
-}
-
-// refusals are the verdicts that say no.
-var refusals = map[canister.WaitFor]canister.Verdict{
-	canister.WaitApproval: canister.VerdictDeny, canister.WaitOutcome: canister.VerdictUnknown,
-	canister.WaitElicitation: canister.VerdictDecline, canister.WaitTimer: canister.VerdictCancel,
 }

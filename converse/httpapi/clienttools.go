@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/repeats"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/waits"
@@ -82,20 +82,6 @@ func (h *handler) callOwned(ctx context.Context, call string) (history.Info, boo
 	}
 	found, err := h.ownedBy(ctx, rest[:i])
 	return found, err == nil
-}
-
-// clientCalls divides open waits into calls of the client's tools, in the order of the model,
-// and the others.
-func clientCalls(open []openWait) (calls, others []openWait) {
-	for _, wait := range open {
-		if wait.Client {
-			calls = append(calls, wait)
-		} else {
-			others = append(others, wait)
-		}
-	}
-	slices.SortStableFunc(calls, func(a, b openWait) int { return a.place - b.place })
-	return calls, others
 }
 
 // answersToGive are the answers to waits that are made from the results of a request.
@@ -211,9 +197,16 @@ func (h *handler) continueTurn(ctx context.Context, found history.Info, s turnRe
 		}
 	}
 	if answers := append(s.answers, g.answers...); len(answers) > 0 {
-		for _, one := range answers {
+		left, err := t.unanswered(ctx, answers)
+		if err != nil {
+			return nil, err
+		}
+		for i, one := range left {
 			one.Metadata = canister.Fields{partKey: json.RawMessage(strconv.Itoa(t.after))}
-			if err := h.answerWait(ctx, found, one); err != nil {
+			switch err := h.answerWait(ctx, found, one); {
+			case err != nil && i > 0:
+				return nil, &laterError{err, left[:i]}
+			case err != nil:
 				return nil, err
 			}
 		}
@@ -273,7 +266,7 @@ func (h *handler) sendMessage(ctx context.Context, id string, user canister.User
 		if unread != nil {
 			return unread
 		}
-		switch calls, others := clientCalls(open); {
+		switch calls, others := openwaits.Split(open); {
 		case len(others) > 0:
 			return err
 		case len(calls) == 0:
@@ -372,7 +365,7 @@ type toolCall struct {
 }
 
 // callForm returns the form of a call that waits for the client.
-func callForm(conversation string, wait openWait) toolCall {
+func callForm(conversation string, wait openwaits.Wait) toolCall {
 	call := toolCall{ID: callID(conversation, wait.Invocation), Type: "function"}
 	call.Function.Name, call.Function.Arguments = wait.Tool, wait.Arguments
 	return call

@@ -23,6 +23,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/repeats"
 	"github.com/consort-go/consort/converse/internal/logtail"
 	"github.com/consort-go/consort/converse/internal/programerror"
@@ -44,8 +45,8 @@ type info struct {
 	Parent         string        `json:"parent,omitzero"`
 	ParentPosition int           `json:"parent_position,omitzero"`
 	// The rest is only in the answer about one conversation.
-	State string     `json:"state,omitzero"`
-	Waits []openWait `json:"waits,omitempty"`
+	State string           `json:"state,omitzero"`
+	Waits []openwaits.Wait `json:"waits,omitempty"`
 }
 
 func infoOf(i history.Info) info {
@@ -389,7 +390,7 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
 }
 
 // state returns the state of a conversation and its open waits.
-func (h *handler) state(ctx context.Context, id string) (string, []openWait, error) {
+func (h *handler) state(ctx context.Context, id string) (string, []openwaits.Wait, error) {
 	now := time.Now()
 	_, canisters, err := engine.LastTurn(ctx, h.store, id, now)
 	if err != nil {
@@ -399,7 +400,7 @@ func (h *handler) state(ctx context.Context, id string) (string, []openWait, err
 	case converse.Done:
 		return stateDone, nil, nil
 	case converse.Await:
-		return stateWaiting, openWaits(id, canisters, now), nil
+		return stateWaiting, openwaits.Open(id, canisters, now), nil
 	}
 	if hasFailed(h.engine, id, canisters) {
 		return stateFailed, nil, nil

@@ -70,8 +70,12 @@ func noConversation() *apiError {
 // asError returns the error that a client reads. The text of an unknown error is not shown,
 // because it was written for a log.
 func asError(err error) *apiError {
-	known, refused, large := new(apiError), new(invoker.Failure), new(http.MaxBytesError)
+	known, refused, large, later := new(apiError), new(invoker.Failure), new(http.MaxBytesError), new(laterError)
 	switch {
+	case errors.As(err, &later):
+		e := *asError(later.error)
+		e.Message += later.note()
+		return &e
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &large):

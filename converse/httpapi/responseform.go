@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 )
@@ -134,10 +135,10 @@ func (a *responseAnswer) functionItem(turn []canister.Canister, wait canister.Wa
 			name = invocation.Name
 		}
 	}
-	return a.clientItem(openWait{Invocation: wait.Invocation, Tool: name, Arguments: wait.Arguments})
+	return a.clientItem(openwaits.Wait{Invocation: wait.Invocation, Tool: name, Arguments: wait.Arguments})
 }
 
-func (a *responseAnswer) clientItem(wait openWait) map[string]any {
+func (a *responseAnswer) clientItem(wait openwaits.Wait) map[string]any {
 	return map[string]any{
 		"id": a.itemID("fc", derived("call", wait.Invocation)[:16]), "type": "function_call", "status": "completed",
 		"call_id": callID(a.turn.conversation, wait.Invocation), "name": wait.Tool, "arguments": wait.Arguments,
@@ -252,7 +253,7 @@ func waitOf(id string) (conversation, wait string) {
 }
 
 // approvalItem returns the item that asks for the answer to a wait.
-func approvalItem(conversation string, wait openWait) map[string]any {
+func approvalItem(conversation string, wait openwaits.Wait) map[string]any {
 	label, name := splitName(wait.Tool)
 	arguments := cmp.Or(wait.Arguments, "{}")
 	if wait.For == canister.WaitElicitation {
@@ -261,12 +262,12 @@ func approvalItem(conversation string, wait openWait) map[string]any {
 	return map[string]any{"id": approvalID(conversation, wait.ID), "type": "mcp_approval_request", "server_label": label, "name": name, "arguments": arguments}
 }
 
-func (a *responseAnswer) addWaits(open []openWait) {
+func (a *responseAnswer) addWaits(open []openwaits.Wait) {
 	a.items = append(a.items, a.waitItems(open)...)
 }
 
 // waitItems returns the items of open waits that have none yet.
-func (a *responseAnswer) waitItems(open []openWait) (all []map[string]any) {
+func (a *responseAnswer) waitItems(open []openwaits.Wait) (all []map[string]any) {
 	for _, wait := range open {
 		switch {
 		case wait.Client:

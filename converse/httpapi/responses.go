@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 )
 
 // The members of a request to the Responses API, in addition to tuning.
@@ -246,7 +247,7 @@ func (o openAI) findCall(ctx context.Context, s *turnRequest) error {
 		if err != nil {
 			return err
 		}
-		isWaiting = slices.ContainsFunc(open, func(wait openWait) bool {
+		isWaiting = slices.ContainsFunc(open, func(wait openwaits.Wait) bool {
 			id := callID(found.ID, wait.Invocation)
 			return wait.Client && slices.ContainsFunc(s.returned, func(r clientResult) bool { return r.call == id })
 		})
@@ -451,15 +452,13 @@ func (o openAI) adjustVerdicts(ctx context.Context, s *turnRequest) error {
 	if err != nil {
 		return err
 	}
-	_, open, err := o.h.state(ctx, found.ID)
+	asked, err := openwaits.Asked(ctx, o.h.store, found.ID)
 	for i, given := range s.answers {
-		j := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == given.Wait })
-		if j < 0 {
-			continue // answerWait refuses it
-		}
-		switch wait := open[j]; {
+		wait, isAsked := openwaits.Find(asked, given.Wait)
+		switch {
+		case !isAsked: // continueTurn refuses it
 		case given.Verdict == canister.VerdictDeny:
-			s.answers[i].Verdict = refusals[wait.For]
+			s.answers[i].Verdict = openwaits.Refusals[wait.For]
 		case wait.For == canister.WaitElicitation:
 			return invalid("input", "A question of a tool cannot be approved.", "POST /api/conversations/"+found.ID+"/waits/"+wait.ID+" with the answer, or decline with approve false.")
 		}
@@ -522,7 +521,7 @@ func (o openAI) setStatus(ctx context.Context, a *responseAnswer, found history.
 			a.ended(step.Reason)
 		}
 	case converse.Await:
-		a.addWaits(openWaits(found.ID, canisters, now))
+		a.addWaits(openwaits.Open(found.ID, canisters, now))
 	default:
 		a.status, a.incomplete = "in_progress", ""
 		if hasFailed(o.h.engine, found.ID, canisters) {

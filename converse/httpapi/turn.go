@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
@@ -26,7 +27,7 @@ type turn struct {
 
 	earlier   []canister.Canister // of the turn, before that position
 	canisters []canister.Canister // of the turn, after it
-	waits     []openWait          // that the turn waits for, except timers
+	waits     []openwaits.Wait    // that the turn waits for, except timers
 	attempt   int64
 	sent      bool            // this request has put its message or answer into the log
 	isOver    bool            // the client has received the turn up to its end or its next wait
@@ -133,7 +134,7 @@ func (t *turn) end(ctx context.Context, e engine.Ended) (isOver bool, err error)
 		return false, nil
 	case e.Reason == converse.ReasonWaiting:
 		_, open, err := t.h.state(ctx, t.conversation)
-		t.waits = slices.DeleteFunc(open, func(wait openWait) bool { return wait.For == canister.WaitTimer })
+		t.waits = slices.DeleteFunc(open, func(wait openwaits.Wait) bool { return wait.For == canister.WaitTimer })
 		return len(t.waits) > 0 || err != nil, err // a timer ends by itself
 	}
 	return true, nil

@@ -3,7 +3,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,43 +14,39 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/repeats"
-	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/waits"
 )
 
-// openWait is the JSON form of an open wait.
-type openWait struct {
-	ID         string             `json:"id"`
-	For        canister.WaitFor   `json:"for"`
-	Deadline   time.Time          `json:"deadline"`
-	Who        string             `json:"who,omitzero"`
-	Invocation string             `json:"invocation,omitzero"`
-	Tool       string             `json:"tool,omitzero"`
-	Arguments  string             `json:"arguments,omitzero"` // as the model wrote them
-	Question   json.RawMessage    `json:"question,omitempty"`
-	Verdicts   []canister.Verdict `json:"verdicts"`
-	Client     bool               `json:"client,omitzero"` // a call of a tool of the client
-
-	place int // of the invocation
-}
-
-// openWaits returns the open waits at the end of a conversation.
-func openWaits(id string, canisters []canister.Canister, now time.Time) []openWait {
-	all := []openWait{}
-	for _, wait := range waits.Open(id, canisters, now) {
-		form := openWait{
-			ID: wait.ID, For: wait.For, Deadline: wait.Deadline.UTC(), Who: wait.Who, Invocation: wait.Invocation,
-			Arguments: wait.Arguments, Question: wait.Question, Verdicts: wait.For.Answers(), Client: clienttools.IsCall(wait),
-		}
-		for i, c := range canisters {
-			if invocation, is := c.(canister.Invocation); is && invocation.ID == wait.Invocation {
-				form.Tool, form.Arguments, form.place = invocation.Name, cmp.Or(wait.Arguments, invocation.Arguments), i
+// unanswered returns the answers of a request that are not in the log yet, if all of them can be given. After an
+// error of one of its answers, the request may be sent again; the turn then begins at the first answer in the log.
+func (t *turn) unanswered(ctx context.Context, answers []canister.Answer) (left []canister.Answer, err error) {
+	open, first := openwaits.Open(t.conversation, t.earlier, time.Now()), len(t.earlier)
+	for _, one := range answers {
+		one.By = t.h.Name(ctx)
+		wait, isOpen := openwaits.Find([][]openwaits.Wait{open}, one.Wait)
+		given := slices.IndexFunc(t.earlier, func(c canister.Canister) bool { return repeats.Same(c, one) })
+		switch {
+		case slices.ContainsFunc(left, func(other canister.Answer) bool { return other.Wait == one.Wait }):
+			return nil, invalid(one.Wait, "The wait has two answers.", "Send one.")
+		case isOpen:
+			if err := check(wait, one); err != nil {
+				return nil, err
 			}
+			left = append(left, one)
+		case given < 0:
+			return nil, waits.ErrNotOpen
+		default:
+			first = min(first, given)
 		}
-		all = append(all, form)
 	}
-	return all
+	if len(left) == 0 {
+		return nil, waits.ErrNotOpen
+	}
+	t.after -= len(t.earlier) - first
+	t.earlier = t.earlier[:first]
+	return left, nil
 }
 
 // waits lists the open waits of a conversation.
@@ -64,7 +59,7 @@ func (h *handler) waits(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"waits": append([]openWait{}, open...)})
+	writeJSON(w, http.StatusOK, map[string]any{"waits": append([]openwaits.Wait{}, open...)})
 	return nil
 }
 
@@ -112,6 +107,24 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// laterError is the error of an answer after others of the same request were given.
+type laterError struct {
+	error
+	given []canister.Answer
+}
+
+// Unwrap returns the error without the note about the answers before.
+func (e *laterError) Unwrap() error { return e.error }
+
+// note returns a sentence for clients, after the message of the error.
+func (e *laterError) note() string {
+	var ids []string
+	for _, one := range e.given {
+		ids = append(ids, one.Wait)
+	}
+	return fmt.Sprintf(" The answers before it were given, to the waits %q.", ids)
+}
+
 // answerWait answers a wait of a conversation as the caller. Giving the same answer again, by
 // its ID, is not an error. The wait can be answered while other calls of the turn are made.
 func (h *handler) answerWait(ctx context.Context, of history.Info, given canister.Answer) error {
@@ -121,8 +134,8 @@ func (h *handler) answerWait(ctx context.Context, of history.Info, given caniste
 	if err != nil {
 		return err
 	}
-	open := openWaits(of.ID, canisters, now)
-	i := slices.IndexFunc(open, func(wait openWait) bool { return wait.ID == given.Wait })
+	open := openwaits.Open(of.ID, canisters, now)
+	i := slices.IndexFunc(open, func(wait openwaits.Wait) bool { return wait.ID == given.Wait })
 	if i >= 0 {
 		if err := check(open[i], given); err != nil {
 			return err
@@ -141,7 +154,7 @@ func (h *handler) answerWait(ctx context.Context, of history.Info, given caniste
 }
 
 // check returns why an answer does not answer a wait. The engine checks it again.
-func check(wait openWait, given canister.Answer) error {
+func check(wait openwaits.Wait, given canister.Answer) error {
 	object := map[string]json.RawMessage{}
 	isObject := json.Unmarshal(given.Arguments, &object) == nil && object != nil
 	switch {

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package httpapi_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/httpapi"
+	"github.com/consort-go/consort/invoker"
+)
+
+// askDana lets the second call wait for the person dana.
+func askDana(_ context.Context, approval converse.Approval) (converse.Decision, error) {
+	if strings.Contains(string(approval.Invocation.Arguments), "1") {
+		return converse.Defer(time.Hour, "dana"), nil
+	}
+	return converse.Defer(time.Hour, ""), nil
+}
+
+// severalAsked is a conversation that has asked for two approvals over one of the APIs.
+type severalAsked struct {
+	*served
+	id    string
+	path  string
+	allow object // the request that allows both
+	wrong object // the same with an answer to the second that cannot be accepted; nil if the API has none
+}
+
+// askTwo begins a conversation whose two calls wait.
+func askTwo(s *served, path string) (a severalAsked) {
+	s.t.Helper()
+	a = severalAsked{served: s, path: path}
+	switch path {
+	case "/agui":
+		_, _, last := s.run(object{"threadId": "t", "messages": []object{{"id": "m1", "role": "user", "content": "use local__do local__do"}}})
+		one, two := last["outcome"].(object)["interrupts"].([]any)[0].(object), last["outcome"].(object)["interrupts"].([]any)[1].(object)
+		resume := func(second object) object {
+			return object{"threadId": "t", "runId": "r", "messages": []object{}, "resume": []object{
+				{"interruptId": one["id"], "status": "resolved", "payload": object{"approved": true}},
+				{"interruptId": two["id"], "status": "resolved", "payload": second},
+			}}
+		}
+		a.allow, a.wrong = resume(object{"approved": true}), resume(object{"approved": true, "arguments": "text"})
+	case "/v1/chat/completions":
+		said := []object{user("use local__do local__do")}
+		first := s.want(http.StatusOK, "POST", path, object{"messages": said})
+		a.allow = object{"messages": append(said, assistant(chatText(first)), user("/allow"))}
+	case "/v1/responses":
+		first := s.want(http.StatusOK, "POST", path, object{"input": "use local__do local__do"}).form
+		items := []object{}
+		for _, item := range first["output"].([]any) {
+			if item.(object)["type"] == "mcp_approval_request" {
+				items = append(items, object{"type": "mcp_approval_response", "approval_request_id": item.(object)["id"], "approve": true})
+			}
+		}
+		a.allow = object{"previous_response_id": first["id"], "input": items}
+		a.wrong = object{"previous_response_id": first["id"], "input": append(items[:1:1], items[0])}
+	}
+	for id := range s.lengths() {
+		a.id = id
+	}
+	return a
+}
+
+// wantCalls requires a number of answers and of calls that were made.
+func (a *severalAsked) wantCalls(answers, results int) {
+	a.t.Helper()
+	if got, made := len(ofKind[canister.Answer](a.served, a.id)), len(ofKind[canister.Result](a.served, a.id)); got != answers || made != results {
+		a.t.Errorf("%s: there are %d answers and %d results, want %d and %d", a.path, got, made, answers, results)
+	}
+}
+
+var severalPaths = []string{"/agui", "/v1/chat/completions", "/v1/responses"}
+
+// TestSeveralAnswersAreChecked: a request with an answer that cannot be accepted gives none of its answers. It turns
+// red if continueTurn does not call unanswered.
+func TestSeveralAnswersAreChecked(t *testing.T) {
+	for _, path := range severalPaths {
+		a := askTwo(serve(t, uses, ask, nil), path)
+		if a.wrong != nil {
+			a.want(http.StatusBadRequest, "POST", path, a.wrong)
+			a.wantCalls(0, 0)
+		}
+		a.want(http.StatusOK, "POST", path, a.allow)
+		a.wantCalls(2, 2)
+		a = askTwo(serve(t, uses, askDana, nil), path)
+		if got := a.want(http.StatusForbidden, "POST", path, a.allow); !strings.Contains(got.text, "not_yours_to_answer") {
+			t.Errorf("%s: %s", path, got.text)
+		}
+		a.wantCalls(0, 0)
+	}
+}
+
+// TestSeveralAnswersAgain: if a later answer of a request is refused for now, the error says which answers were given,
+// and the same request can be sent again. When the log has all of them, it is refused.
+func TestSeveralAnswersAgain(t *testing.T) {
+	for _, path := range severalPaths {
+		entries := 0
+		a := askTwo(serve(t, uses, ask, func(o *httpapi.Options) {
+			o.Admit = func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
+				if entry.Canister.Kind() == canister.KindAnswer {
+					if entries++; entries == 2 {
+						return &invoker.Failure{Code: invoker.Unavailable, Message: "Your budget is used up.", RetryAfter: time.Second}
+					}
+				}
+				return enter(ctx)
+			}
+		}), path)
+		got := a.want(http.StatusTooManyRequests, "POST", path, a.allow)
+		given := ofKind[canister.Answer](a.served, a.id)
+		if len(given) != 1 || !strings.Contains(got.text, "Your budget is used up. The answers before it were given, to the waits [\\\""+given[0].Wait+"\\\"].") {
+			t.Errorf("%s: %s, given are %v", path, got.text, given)
+		}
+		a.ended(a.id, 0)
+		again, isChat := a.want(http.StatusOK, "POST", path, a.allow), path == "/v1/chat/completions"
+		if !isChat && (!strings.Contains(again.text, `"did 0"`) || !strings.Contains(again.text, `"did 1"`)) {
+			t.Errorf("%s: a result is missing: %s", path, again.text)
+		}
+		a.wantCalls(2, 2)
+		if got := a.want(http.StatusConflict, "POST", path, a.allow); !strings.Contains(got.text, "wait_not_open") {
+			t.Errorf("%s again: %s", path, got.text)
+		}
+	}
+}
