@@ -176,7 +176,11 @@ func (p *Pages) link(w http.ResponseWriter, r *http.Request, a *attempt) {
 	}
 	if !known {
 		if err := p.prove(r, a); err != nil {
-			p.show(w, http.StatusForbidden, p.question(a, false, err.Error()))
+			status := http.StatusForbidden
+			if errors.Is(err, errUnchecked) {
+				status = http.StatusServiceUnavailable
+			}
+			p.show(w, status, p.question(a, false, err.Error()))
 			return
 		}
 		p.remember(w, a.request.Identity)
@@ -212,33 +216,58 @@ func (p *Pages) prove(r *http.Request, a *attempt) error {
 		p.end(a, invoker.Failf(invoker.Unauthorized, "The login at %q was given up: too many wrong tokens were entered. The call was not made.", a.request.Server))
 		return errors.New("too many wrong tokens were entered: make the call again to get another link")
 	}
-	identity, ok := p.identityOfToken(r, strings.TrimSpace(r.PostForm.Get("token")))
+	identity, err := p.identityOfToken(r, strings.TrimSpace(r.PostForm.Get("token")))
 	switch {
-	case !ok:
-		return errors.New("this token is not valid at this gateway")
-	case identity != a.request.Identity:
+	case err != nil && !errors.Is(err, errUnchecked):
+		return err
+	case err == nil && identity != a.request.Identity:
 		p.log.Warn("a link of a login was opened by another client", logevent.LoginByPersonFailed, zap.String("server", a.request.Server), zap.String("client_name", a.request.Client))
 		return errors.New("this token belongs to another client than the one whose call needs the login: if you did not make that call, close this page")
 	}
 	a.mu.Lock()
 	a.wrong--
 	a.mu.Unlock()
-	return nil
+	return err
 }
+
+// The errors of identityOfToken.
+var (
+	errNotValid = errors.New("this token is not valid at this gateway")
+	// errUnchecked says nothing about the token: its client has too many requests under way, for example, or the issuer
+	// cannot be reached.
+	errUnchecked = errors.New("the gateway cannot check this token at the moment: try again in a few seconds")
+)
+
+// refusal is an unsent response that keeps the status.
+type refusal struct {
+	unsent.Response
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (r *refusal) WriteHeader(status int) { r.status = status }
 
 // identityOfToken returns the identity of a client's token. The server checks it as it
 // checks those of requests, with the same limits.
-func (p *Pages) identityOfToken(r *http.Request, token string) (identity string, ok bool) {
+func (p *Pages) identityOfToken(r *http.Request, token string) (identity string, err error) {
 	if token == "" || strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c >= 0x7f }) {
-		return "", false
+		return "", errNotValid
 	}
 	asked := r.Clone(r.Context())
 	asked.Method, asked.Body, asked.ContentLength = http.MethodGet, http.NoBody, 0
 	asked.Header = http.Header{"Authorization": {"Bearer " + token}}
+	isKnown, answer := false, &refusal{Response: unsent.Response{}}
 	p.options.Identify(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		identity, ok = p.options.Identity(r.Context())
-	})).ServeHTTP(unsent.Response{}, asked)
-	return identity, ok && identity != ""
+		identity, isKnown = p.options.Identity(r.Context())
+		answer.status = http.StatusForbidden // unless it has an identity
+	})).ServeHTTP(answer, asked)
+	switch {
+	case isKnown && identity != "":
+		return identity, nil
+	case answer.status == http.StatusUnauthorized, answer.status == http.StatusForbidden:
+		return "", errNotValid
+	}
+	return "", errUnchecked
 }
 
 // isOwnForm reports whether a form was sent by a page of the gateway.

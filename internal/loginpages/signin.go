@@ -70,8 +70,10 @@ func (p *Pages) signedIn(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusBadGateway, "It did not work", "The login at the gateway failed: "+err.Error()+". Open the link again to try once more.", err)
 		return
 	}
-	switch identity, ok := p.identityOfToken(r, string(l.AccessToken)); {
-	case !ok:
+	switch identity, err := p.identityOfToken(r, string(l.AccessToken)); {
+	case errors.Is(err, errUnchecked):
+		refuse(http.StatusServiceUnavailable, "It did not work", "The gateway cannot check the token that you got at the moment. Open the link again to try once more.", err)
+	case err != nil:
 		refuse(http.StatusForbidden, "Refused", "The gateway does not accept the token that you got: clients of this gateway may need other rights.",
 			errors.New("the gateway does not accept the token that the person got"))
 	case identity != a.request.Identity:
