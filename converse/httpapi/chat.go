@@ -101,7 +101,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer release()
 	s.tools = request.tools
-	t, err := o.start(w, r, s, false)
+	t, err := o.start(w, r, s)
 	if err != nil {
 		return err
 	}

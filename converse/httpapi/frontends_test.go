@@ -295,6 +295,39 @@ func TestRepeatedByTheClient(t *testing.T) {
 	}
 }
 
+// TestRepeatedInTheBackground: the same for a turn in the background, which goes on when the client leaves. It turns red
+// if start does not note the request.
+func TestRepeatedInTheBackground(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	isFirst := true
+	s := serve(t, echo, nil, func(o *httpapi.Options) {
+		o.Admit = func(ctx context.Context, _ httpapi.Entry, enter func(context.Context) error) error {
+			err := enter(ctx)
+			if isFirst {
+				leave() // the message is in the log
+			}
+			isFirst = false
+			return err
+		}
+	})
+	body := object{"input": "hello", "background": true}
+	<-s.begin(ctx, "/v1/responses", body, "X-Stainless-Retry-Count", "0").done
+	if a := s.want(http.StatusConflict, "POST", "/v1/responses", body, "X-Stainless-Retry-Count", "1"); !strings.Contains(a.text, `"already_sent"`) {
+		t.Errorf("it is answered %s", a.text)
+	}
+	for id, length := range s.lengths() {
+		if ended, _ := s.ended(id, 0); ended.Reason != converse.ReasonAnswered {
+			t.Errorf("the turn of %s, with %d canisters, ended with %v", id, length, ended)
+		}
+	}
+	s.want(http.StatusOK, "POST", "/v1/responses", body, "X-Stainless-Retry-Count", "0") // the user sends it again
+	s.want(http.StatusOK, "POST", "/v1/responses", body, "X-Stainless-Retry-Count", "1") // that had its answer
+	if got := len(s.lengths()); got != 3 {
+		t.Errorf("there are %d conversations", got)
+	}
+}
+
 // TestQuestionAfterOtherInstructions: a chat program whose instructions say what time it is answers a question.
 func TestQuestionAfterOtherInstructions(t *testing.T) {
 	s := serve(t, echo, ask, nil)

@@ -17,10 +17,10 @@ var errSent = failure(http.StatusConflict, "already_sent",
 
 // start starts the turn of a request. OpenAI's clients repeat a request by themselves when its connection
 // breaks or their time is over. They count that in a header, and such a repetition does not send its
-// message a second time. A turn in the background goes on without the client.
-func (o openAI) start(w http.ResponseWriter, r *http.Request, s turnRequest, isBackground bool) (*turn, error) {
+// message a second time. The caller must call abandon or answered when the response is complete.
+func (o openAI) start(w http.ResponseWriter, r *http.Request, s turnRequest) (*turn, error) {
 	key, count := "", r.Header.Get("X-Stainless-Retry-Count")
-	if len(s.message) > 0 && len(s.answers)+len(s.returned) == 0 && !isBackground {
+	if len(s.message) > 0 && len(s.answers)+len(s.returned) == 0 {
 		key = r.Body.(*requestBody).key
 	}
 	if count == "" || count == "0" {

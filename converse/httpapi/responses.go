@@ -383,11 +383,13 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	t, err := o.start(w, r, q.turn, q.background)
+	t, err := o.start(w, r, q.turn)
 	if err != nil {
 		return err
 	}
-	if !q.background {
+	if q.background { // the turn goes on without the client
+		defer t.answered(r.Context())
+	} else {
 		defer t.abandon(r.Context())
 	}
 	a := &responseAnswer{

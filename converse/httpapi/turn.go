@@ -149,12 +149,20 @@ func (t *turn) isPassed(invocation string) bool {
 	return slices.ContainsFunc(t.canisters, is) || slices.ContainsFunc(t.earlier, is)
 }
 
+// answered reports whether the client has stayed until its response was complete. The same request then is a new one.
+func (t *turn) answered(ctx context.Context) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	t.h.sent.Add(t.key, -1)
+	return true
+}
+
 // abandon cancels the turn if its client has gone. It does not if the process shuts down, because the
 // next process continues the turn then, or if another request follows the turn, such as a repeated one:
 // the end of a broken connection can be noticed late.
 func (t *turn) abandon(ctx context.Context) {
-	if ctx.Err() == nil {
-		t.h.sent.Add(t.key, -1)
+	if t.answered(ctx) {
 		return
 	}
 	isEnding := t.h.Ending != nil && t.h.Ending.Err() != nil || t.h.feed.life.Err() != nil
