@@ -410,7 +410,15 @@ func TestForeignConversation(t *testing.T) {
 	if _, length := s.ended(id, 0); length != 2 {
 		t.Errorf("the conversation has %d canisters now", length)
 	}
-	s.as("").want(http.StatusUnauthorized, "GET", "/api/conversations", nil)
+	if got := s.as("").want(http.StatusUnauthorized, "GET", "/api/conversations", nil); got.header.Get("WWW-Authenticate") != "Bearer" {
+		t.Errorf("the challenge of a caller that is not known: %v", got.header)
+	}
+	w := httptest.NewRecorder()
+	w.Header().Set("WWW-Authenticate", `Bearer resource_metadata="x"`)
+	httpapi.WriteError(w, invoker.Failf(invoker.Unauthorized, "Nobody knows you."))
+	if got := w.Header().Values("WWW-Authenticate"); w.Code != http.StatusUnauthorized || len(got) != 1 || got[0] == "Bearer" {
+		t.Errorf("the challenge of a handler around: %q", got)
+	}
 }
 
 // TestHostileRequests: what is wrong is refused, with a code and an advice.

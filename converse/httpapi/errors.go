@@ -138,6 +138,9 @@ func writeError(w http.ResponseWriter, err error) {
 	if e.retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
 	}
+	if e.status == http.StatusUnauthorized && w.Header()["Www-Authenticate"] == nil { // RFC 9110, section 15.5.2
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
 	status, mayRetry := e.status, w.Header()["X-Should-Retry"] == nil
 	if !mayRetry && (status == http.StatusConflict || status >= http.StatusInternalServerError) {
 		status = http.StatusBadRequest // many clients look only at the status, and repeat all requests with these

@@ -40,7 +40,8 @@ type Options struct {
 	// Owner returns the owner of the caller's conversations, given the context of a
 	// request. It becomes [history.Info].Owner. Nil means one owner, with an empty name,
 	// for all callers. An error refuses the request: an [invoker.Failure] with the code
-	// UNAUTHORIZED with 401, DENIED with 403, NOT_FOUND or TOOL_NOT_FOUND with 404, one with
+	// UNAUTHORIZED with 401 and the challenge Bearer, unless a handler around this one has set
+	// WWW-Authenticate, DENIED with 403, NOT_FOUND or TOOL_NOT_FOUND with 404, one with
 	// UNAVAILABLE and RetryAfter with 429, and all others with 503.
 	Owner func(ctx context.Context) (string, error)
 	// Name returns the name under which the caller answers waits
