@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/appending"
+	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/opening"
 	"github.com/consort-go/consort/converse/waits"
 	"github.com/consort-go/consort/internal/sender"
@@ -128,7 +129,7 @@ func begin(ctx context.Context, open converse.OpenFunc, conversation string, mes
 // [canister.Pending]. See [history.Tail] for the cost.
 func LastTurn(ctx context.Context, log history.Log, conversation string, since time.Time) (int, []canister.Canister, error) {
 	start, canisters, err := history.Tail(ctx, log, conversation, func(_ int, end []canister.Canister) bool {
-		return turnOf(end) != "" && beginsBefore(end, since)
+		return compaction.LastUserID(end) != "" && beginsBefore(end, since)
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("engine: the log cannot be read: %w", err)

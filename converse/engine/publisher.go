@@ -12,6 +12,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/eventjson"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/internal/contain"
 )
 
@@ -68,7 +69,7 @@ func (p *Publisher) update() (grown bool) {
 	if p.conv == nil || p.conv.Length() == p.position {
 		return false
 	}
-	p.position, p.turn = p.conv.Length(), turnOf(p.conv.History())
+	p.position, p.turn = p.conv.Length(), compaction.LastUserID(p.conv.History())
 	return true
 }
 
@@ -77,7 +78,7 @@ func (p *Publisher) update() (grown bool) {
 func (p *Publisher) Turn(ctx context.Context) string {
 	if p.turn == "" && p.Log != nil {
 		if position, canisters, err := LastTurn(ctx, p.Log, p.Conversation, time.Now()); err == nil {
-			p.turn, p.position = turnOf(canisters), position+len(canisters)
+			p.turn, p.position = compaction.LastUserID(canisters), position+len(canisters)
 		}
 	}
 	return p.turn

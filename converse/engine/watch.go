@@ -130,7 +130,7 @@ func (v *view) begin() error {
 		return nil
 	}
 	position, end, err := history.Tail(v.ctx, beginning{v.Log, v.after}, v.conversation, func(_ int, end []canister.Canister) bool {
-		return turnOf(end) != ""
+		return compaction.LastUserID(end) != ""
 	})
 	if err != nil {
 		return v.failure("the log cannot be read", err)
@@ -316,15 +316,7 @@ func (v *view) over() bool {
 }
 
 // id returns the ID of the turn's User canister, or "".
-func (v *view) id() string { return turnOf(v.turn) }
-
-// turnOf returns the ID of the last User canister, or "".
-func turnOf(canisters []canister.Canister) string {
-	if i := compaction.LastUser(canisters); i >= 0 {
-		return canisters[i].Header().ID
-	}
-	return ""
-}
+func (v *view) id() string { return compaction.LastUserID(v.turn) }
 
 // end emits the end of a turn once for each position, and a failure once for each attempt, or each
 // time if that is not known.

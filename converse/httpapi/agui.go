@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
+	"github.com/consort-go/consort/converse/internal/compaction"
 )
 
 // runInput is the RunAgentInput of AG-UI 1.0 (https://docs.ag-ui.com).
@@ -161,7 +162,7 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 // againID returns the ID of a message that a run sends. If the turn of the message was cancelled, the run wants
 // an answer, so the message enters again, with another ID.
 func againID(id string, canisters []canister.Canister, step converse.Command) string {
-	last, again := lastMessage(canisters), id
+	last, again := compaction.LastUserID(canisters), id
 	for range 64 { // that often a message can be sent again
 		next := derived("again", again)
 		done, isDone := step.(converse.Done)

@@ -25,6 +25,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/repeats"
+	"github.com/consort-go/consort/converse/internal/compaction"
 	"github.com/consort-go/consort/converse/internal/logtail"
 	"github.com/consort-go/consort/converse/internal/programerror"
 	"github.com/consort-go/consort/converse/internal/titles"
@@ -415,7 +416,7 @@ func hasFailed(e engine.Engine, id string, canisters []canister.Canister) bool {
 		Failed(string) (engine.Ended, bool)
 	}); isKnown {
 		failure, hasFailed := of.Failed(id)
-		return hasFailed && (failure.Turn == "" || failure.Turn == lastMessage(canisters))
+		return hasFailed && (failure.Turn == "" || failure.Turn == compaction.LastUserID(canisters))
 	}
 	return false
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/internal/clienttools"
+	"github.com/consort-go/consort/converse/internal/compaction"
 )
 
 // turn is a turn of a conversation, or the part after an answer, as one request
@@ -172,20 +173,10 @@ func (t *turn) abandon(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer cancel()
 	_, canisters, err := engine.LastTurn(bounded, t.h.store, t.conversation, time.Now())
-	if err == nil && lastMessage(canisters) != t.id {
+	if err == nil && compaction.LastUserID(canisters) != t.id {
 		return // another message has begun a turn, which is not this client's
 	}
 	_ = t.h.engine.Cancel(bounded, t.conversation) // the turn goes on then
-}
-
-// lastMessage returns the ID of the last message of the user, or "".
-func lastMessage(canisters []canister.Canister) string {
-	for _, c := range slices.Backward(canisters) {
-		if c.Kind() == canister.KindUser {
-			return c.Header().ID
-		}
-	}
-	return ""
 }
 
 // endTurn ends a turn that may be under way. It goes on if the client leaves: the work of the turn has been stopped by
@@ -232,11 +223,8 @@ func (h *handler) continued(ctx context.Context, of history.Info) (*turn, error)
 		return nil, err
 	}
 	t := &turn{h: h, conversation: of.ID, after: before + len(canisters), earlier: canisters}
-	for i, c := range slices.Backward(canisters) { // there may be earlier turns
-		if c.Kind() == canister.KindUser {
-			t.id, t.earlier = c.Header().ID, canisters[i:]
-			break
-		}
+	if i := compaction.LastUser(canisters); i >= 0 { // there may be earlier turns
+		t.id, t.earlier = canisters[i].Header().ID, canisters[i:]
 	}
 	return t, nil
 }

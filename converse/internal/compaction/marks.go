@@ -162,6 +162,14 @@ func LastUser(history []canister.Canister) int {
 	return -1
 }
 
+// LastUserID returns the ID of the last message of the user, or "".
+func LastUserID(history []canister.Canister) string {
+	if i := LastUser(history); i >= 0 {
+		return history[i].Header().ID
+	}
+	return ""
+}
+
 // tell appends a canister that is not summarised as the model receives it: itself, its
 // cut version, or nothing.
 func (m Marks) tell(told []canister.Canister, place int, c canister.Canister) []canister.Canister {

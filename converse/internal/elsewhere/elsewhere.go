@@ -7,11 +7,11 @@ package elsewhere
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/internal/calls"
+	"github.com/consort-go/consort/converse/internal/compaction"
 )
 
 // Error says that another process may be making a call of the conversation, or has just
@@ -46,17 +46,7 @@ type message struct{ conversation, id string }
 // message of a history. The work fails with an [Error], before it does anything, if another
 // message has entered meanwhile.
 func For(ctx context.Context, conversation string, history []canister.Canister) context.Context {
-	return context.WithValue(ctx, messageKey{}, message{conversation, lastMessage(history)})
-}
-
-// lastMessage returns the ID of the last message of a user, or "".
-func lastMessage(history []canister.Canister) string {
-	for _, c := range slices.Backward(history) {
-		if c.Kind() == canister.KindUser {
-			return c.Header().ID
-		}
-	}
-	return ""
+	return context.WithValue(ctx, messageKey{}, message{conversation, compaction.LastUserID(history)})
 }
 
 // checkMessage returns an [Error] if the last message is not the one of the context.
@@ -65,7 +55,7 @@ func checkMessage(ctx context.Context, conversation string, history []canister.C
 	if !ok || want.conversation != conversation {
 		return nil
 	}
-	if lastMessage(history) != want.id {
+	if compaction.LastUserID(history) != want.id {
 		return &Error{Until: time.Now()}
 	}
 	return nil
