@@ -72,11 +72,10 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer t.abandon(r.Context())
 	w.Header().Set("Consort-Conversation", id)
-	for i, m := range input.Messages { // the run can last long
-		input.Messages[i].inputMessage = inputMessage{Role: m.Role}
-	}
-	a := &aguiRun{turn: t, input: input, id: newID(), stream: newStream(w, h.Heartbeat)}
+	a := &aguiRun{turn: t, thread: input.Thread, run: input.Run, state: input.State, id: newID(), stream: newStream(w, h.Heartbeat)}
 	defer a.stream.stop()
+	a.body = r.Body.(*requestBody)
+	a.calls, a.results = knownIDs(input.Messages)
 	a.follow(r.Context())
 	a.stream.flush()
 	return nil
@@ -233,16 +232,21 @@ func (input *runInput) split(isNew bool, known map[string]bool) (earlier []canis
 	return earlier, user, nil
 }
 
-// hasCall reports whether the client has a call already, from an earlier run of its message.
-func (input *runInput) hasCall(id string) bool {
-	return slices.ContainsFunc(input.Messages, func(m aguiMessage) bool {
-		return m.Role == "assistant" && slices.Contains(m.Calls, aguiCall{id})
-	})
-}
-
-// hasResult reports whether the client has the result of a call already.
-func (input *runInput) hasResult(id string) bool {
-	return slices.ContainsFunc(input.Messages, func(m aguiMessage) bool { return m.Role == "tool" && m.CallID == id })
+// knownIDs returns the IDs of the calls and of the results that the client has already, from an earlier run of its
+// message. The run, which can last long, does not need its messages for more.
+func knownIDs(messages []aguiMessage) (calls, results map[string]bool) {
+	calls, results = map[string]bool{}, map[string]bool{}
+	for _, m := range messages {
+		switch m.Role {
+		case "assistant":
+			for _, call := range m.Calls {
+				calls[call.ID] = true
+			}
+		case "tool":
+			results[m.CallID] = true
+		}
+	}
+	return calls, results
 }
 
 // results returns the results of the client's tools among the messages.
@@ -293,8 +297,12 @@ func (h *handler) resume(ctx context.Context, found history.Info, input runInput
 
 // aguiRun is a run whose events are streamed.
 type aguiRun struct {
-	turn   *turn
-	input  runInput
+	turn           *turn
+	body           *requestBody
+	thread, run    string
+	state          json.RawMessage // of the client; nil after the snapshot
+	calls, results map[string]bool // IDs that the client has already
+
 	stream *stream
 	pieces pieces.Writer
 	id     string // begins the IDs of the messages: an earlier run of the same turn had others
@@ -310,7 +318,9 @@ func (a *aguiRun) event(kind string, members ...any) error {
 
 func (a *aguiRun) follow(ctx context.Context) {
 	a.pieces.Send = a.piece
-	err := errors.Join(a.event("RUN_STARTED", "threadId", a.input.Thread, "runId", a.input.Run), a.snapshot())
+	err := errors.Join(a.event("RUN_STARTED", "threadId", a.thread, "runId", a.run), a.snapshot())
+	a.state = nil
+	a.body.keep(a.size())
 	var ended engine.Ended
 	if err == nil {
 		ended, err = a.turn.follow(ctx, sink{text: a.pieces.Text, again: a.pieces.Again, added: a.add, idle: a.stream.idle()})
@@ -325,6 +335,20 @@ func (a *aguiRun) follow(ctx context.Context) {
 	}
 }
 
+// freeIDs is how many bytes of IDs a run may have without holding memory of its body.
+const freeIDs = 16 << 10
+
+// size returns how many bytes of its body a run holds until its end.
+func (a *aguiRun) size() int64 {
+	size := len(a.run) - freeIDs
+	for _, ids := range []map[string]bool{a.calls, a.results} {
+		for id := range ids {
+			size += len(id)
+		}
+	}
+	return int64(max(0, size))
+}
+
 // stateOf is the state of a conversation that clients see under consort.
 func (a *aguiRun) stateOf(position int, status string) map[string]any {
 	return map[string]any{"conversation": a.turn.conversation, "position": position, "status": status}
@@ -334,12 +358,12 @@ func (a *aguiRun) stateOf(position int, status string) map[string]any {
 // object is sent unchanged.
 func (a *aguiRun) snapshot() error {
 	state := map[string]any{}
-	if isNothing(a.input.State) || json.Unmarshal(a.input.State, &state) == nil && state != nil {
+	if isNothing(a.state) || json.Unmarshal(a.state, &state) == nil && state != nil {
 		a.isOwn = true
 		state["consort"] = a.stateOf(a.turn.after, "running")
 		return a.event("STATE_SNAPSHOT", "snapshot", state)
 	}
-	return a.event("STATE_SNAPSHOT", "snapshot", a.input.State)
+	return a.event("STATE_SNAPSHOT", "snapshot", a.state)
 }
 
 // change sends a change of the state of the conversation.
@@ -375,12 +399,12 @@ func (a *aguiRun) add(position int, c canister.Canister) error {
 			a.open = ""
 		}
 	case canister.Invocation:
-		if c.Parent == "" && !a.input.hasCall(c.ID) {
+		if c.Parent == "" && !a.calls[c.ID] {
 			err = errors.Join(a.event("TOOL_CALL_START", "toolCallId", c.ID, "toolCallName", c.Name),
 				a.event("TOOL_CALL_ARGS", "toolCallId", c.ID, "delta", cmp.Or(c.Arguments, "{}")), a.event("TOOL_CALL_END", "toolCallId", c.ID))
 		}
 	case canister.Result:
-		if c.Parent == "" && !a.turn.returned[c.Invocation] && !a.input.hasResult(c.Invocation) {
+		if c.Parent == "" && !a.turn.returned[c.Invocation] && !a.results[c.Invocation] {
 			err = a.event("TOOL_CALL_RESULT", "messageId", "result-"+c.Invocation, "toolCallId", c.Invocation, "content", resultText(c), "role", "tool")
 		}
 	}
@@ -405,7 +429,7 @@ func (a *aguiRun) end(ended engine.Ended) {
 	}
 	u := a.turn.usage()
 	usage := []map[string]any{{"inputTokens": u.Input, "outputTokens": u.Output, "totalTokens": u.Total()}}
-	members := []any{"threadId", a.input.Thread, "runId", a.input.Run, "usage", usage, "result", map[string]any{"reason": ended.Reason}}
+	members := []any{"threadId", a.thread, "runId", a.run, "usage", usage, "result", map[string]any{"reason": ended.Reason}}
 	if outcome != nil {
 		members = append(members, "outcome", outcome)
 	}

@@ -19,7 +19,8 @@ import (
 // bodyTimeout is how long the whole body of a request may take to arrive.
 const bodyTimeout = 30 * time.Second
 
-// requestBody is the body of a request. Its memory is free for others when it is closed.
+// requestBody is the body of a request. It holds its memory while the request is under way, because messages can wait
+// for a turn. A stream can last long, and keeps only the bytes that it needs.
 type requestBody struct {
 	io.ReadCloser
 	h      *handler
@@ -28,15 +29,10 @@ type requestBody struct {
 	key    string             // stands for the request of the owner, when the body was read
 }
 
-// Close implements [io.Closer].
-func (b *requestBody) Close() error {
-	b.release()
-	return b.ReadCloser.Close()
-}
-
-func (b *requestBody) release() {
+// keep frees the memory beyond size bytes for others.
+func (b *requestBody) keep(size int64) {
 	if b.memory != nil {
-		b.memory.Release()
+		b.memory.Keep(size)
 	}
 }
 
@@ -48,8 +44,7 @@ func (b *requestBody) read(owner string) ([]byte, error) {
 	return b.memory.Read(b.ReadCloser, b.of.ContentLength, b.h.MaxBody)
 }
 
-// body reads the body of a request that must be JSON: a form of a web page cannot be. The caller
-// must close the body when it has parsed the text, so that a stream does not hold the memory.
+// body reads the body of a request that must be JSON: a form of a web page cannot be.
 func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,9 @@ func TestStreamsHoldNoBodies(t *testing.T) {
 		{"POST", "/v1/responses", `{"input":"block","stream":true}`},
 		{"GET", "/api/conversations/" + id + "/events", `{}`},
 		{"POST", "/v1/responses", `{"input":"block","stream":true}`},
+		{"POST", "/v1/chat/completions", `{"messages":[{"role":"user","content":"block"}],"stream":true}`},
+		{"POST", "/agui", `{"threadId":"t","runId":"r","state":"` + strings.Repeat("x", 700) + `","messages":[{"id":"m","role":"user","content":"block"}]}`},
+		{"POST", "/v1/responses", `{"input":"block","stream":true}`},
 	} {
 		chunked := io.MultiReader(strings.NewReader(c.body)) // without a length
 		request, err := http.NewRequestWithContext(t.Context(), c.method, s.server.URL+c.path, chunked)
@@ -46,6 +50,69 @@ func TestStreamsHoldNoBodies(t *testing.T) {
 		if response.StatusCode != http.StatusOK {
 			t.Errorf("%s %s: %d", c.method, c.path, response.StatusCode)
 		}
+		if c.path == "/agui" { // it holds its body until it has sent the state
+			events := bufio.NewScanner(response.Body)
+			for events.Scan() && !strings.Contains(events.Text(), "TEXT_MESSAGE_START") {
+			}
+		}
+	}
+}
+
+// TestWaitingMessagesHoldTheirMemory: a message that waits for the turn of its conversation counts among the bodies
+// under way. It turns red if the memory is free when the body is parsed.
+func TestWaitingMessagesHoldTheirMemory(t *testing.T) {
+	text := strings.Repeat("x", 700)
+	for _, path := range []string{"/api/conversations/ID/messages", "/v1/responses", "/agui"} {
+		admitted := make(chan struct{}, 8)
+		s := serve(t, echo, nil, func(o *httpapi.Options) {
+			o.MaxBody, o.MaxBodies = 1000, 1500
+			o.Admit = func(ctx context.Context, _ httpapi.Entry, enter func(context.Context) error) error {
+				admitted <- struct{}{}
+				return enter(ctx)
+			}
+		})
+		run := func(id, text string) object {
+			return object{"threadId": "t", "runId": "r", "messages": []object{{"id": id, "role": "user", "content": text}}}
+		}
+		blocked := s.open("POST", "/agui", run("m", "block"))
+		<-admitted
+		id := blocked.Header.Get("Consort-Conversation")
+		path = strings.ReplaceAll(path, "ID", id)
+		body := map[string]object{"/v1/responses": {"input": text, "conversation": id}, "/agui": run("n", text)}[path]
+		if body == nil {
+			body = object{"message": text}
+		}
+		first := s.begin(t.Context(), path, body)
+		<-admitted
+		second := s.begin(t.Context(), path, body)
+		select {
+		case <-second.done:
+			if second.status != http.StatusTooManyRequests || !strings.Contains(second.body, `"too_many_bodies"`) {
+				t.Errorf("%s: the second message gets %d %s", path, second.status, second.body)
+			}
+		case <-admitted:
+			t.Errorf("%s: the second message waits too", path)
+		}
+		s.want(http.StatusNoContent, "POST", "/api/conversations/"+id+"/cancel", nil)
+		<-first.done
+		_ = blocked.Body.Close()
+		s.want(http.StatusCreated, "POST", "/api/conversations", object{"message": text})
+	}
+}
+
+// TestRunsHoldTheirIDs: a run of AG-UI needs the IDs of the calls that its client has until it ends.
+func TestRunsHoldTheirIDs(t *testing.T) {
+	s := serve(t, echo, nil, func(o *httpapi.Options) { o.MaxBody, o.MaxBodies = 100_000, 150_000 })
+	for _, length := range []int{10, 70_000} {
+		id := strings.Repeat("x", length)
+		messages := []object{{"role": "tool", "toolCallId": id, "content": "x"}, {"id": "m", "role": "user", "content": "block"}}
+		response := s.open("POST", "/agui", object{"threadId": strconv.Itoa(length), "runId": "r", "messages": messages})
+		defer response.Body.Close()
+		events := bufio.NewScanner(response.Body)
+		for events.Scan() && !strings.Contains(events.Text(), "TEXT_MESSAGE_START") {
+		}
+		status := map[int]int{10: http.StatusCreated, 70_000: http.StatusTooManyRequests}[length]
+		s.want(status, "POST", "/api/conversations", object{"message": strings.Repeat("y", 70_000)})
 	}
 }
 

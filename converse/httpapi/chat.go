@@ -107,7 +107,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer t.abandon(r.Context())
 	said := newChatDigest(owner, request.messages)
-	request.messages = nil // the turn can last long
+	request.messages, request.tools = nil, nil // the turn can last long
 	a := &chatAnswer{turn: t, request: request, id: fmt.Sprintf("chatcmpl-%s-%d", t.conversation, t.after), created: time.Now().Unix()}
 	if request.stream {
 		a.stream = newStream(w, o.h.Heartbeat)

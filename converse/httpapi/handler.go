@@ -67,7 +67,8 @@ type Options struct {
 	Origins []string
 	// MaxBody bounds the body of a request, in bytes; default 4 MiB.
 	MaxBody int64
-	// MaxBodies bounds the total size of the bodies of all requests under way, in bytes;
+	// MaxBodies bounds the total size of the bodies of all requests under way, in bytes, also while
+	// messages wait for a turn; a stream counts with a part of its body, once it has begun;
 	// default 64 MiB, or four times MaxBody if that is more. The requests of one owner from
 	// one IP address, or IPv6 /64, may use a quarter of it, and at least one body of MaxBody.
 	// A request that exceeds the quarter is refused with 429, and one that exceeds the total
@@ -210,7 +211,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	body := &requestBody{ReadCloser: http.MaxBytesReader(w, r.Body, h.MaxBody), h: h, of: r}
-	defer body.release()
+	defer body.keep(0)
 	r.Body = body
 	h.routes.ServeHTTP(w, r)
 }
@@ -271,7 +272,6 @@ func parse(w http.ResponseWriter, r *http.Request, form any) error {
 	if err != nil {
 		return err
 	}
-	defer r.Body.Close()
 	if err := json.Unmarshal(text, form); err != nil {
 		return invalidBody(err)
 	}
@@ -284,7 +284,6 @@ func decode(w http.ResponseWriter, r *http.Request, form any) error {
 	if err != nil {
 		return err
 	}
-	defer r.Body.Close()
 	decoder := json.NewDecoder(strings.NewReader(string(text)))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(form); err != nil {

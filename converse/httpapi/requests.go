@@ -17,7 +17,8 @@ var errSent = failure(http.StatusConflict, "already_sent",
 
 // start starts the turn of a request. OpenAI's clients repeat a request by themselves when its connection
 // breaks or their time is over. They count that in a header, and such a repetition does not send its
-// message a second time. The caller must call abandon or answered when the response is complete.
+// message a second time. The caller must drop the message, whose memory is free for others, and call abandon
+// or answered when the response is complete.
 func (o openAI) start(w http.ResponseWriter, r *http.Request, s turnRequest) (*turn, error) {
 	key, count := "", r.Header.Get("X-Stainless-Retry-Count")
 	if len(s.message) > 0 && len(s.answers)+len(s.returned) == 0 {
@@ -42,6 +43,7 @@ func (o openAI) start(w http.ResponseWriter, r *http.Request, s turnRequest) (*t
 	if t.key = key; key != "" {
 		o.h.sent.Claim(key)
 	}
+	r.Body.(*requestBody).keep(0)
 	w.Header().Set("Consort-Conversation", t.conversation)
 	return t, nil
 }

@@ -387,7 +387,8 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if q.background { // the turn goes on without the client
+	q.turn = turnRequest{} // the turn can last long
+	if q.background {      // the turn goes on without the client
 		defer t.answered(r.Context())
 	} else {
 		defer t.abandon(r.Context())

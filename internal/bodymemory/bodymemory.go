@@ -59,15 +59,19 @@ func (m *Memory) Take(n int64) error {
 }
 
 // Release returns all reserved memory.
-func (m *Memory) Release() {
+func (m *Memory) Release() { m.Keep(0) }
+
+// Keep returns the reserved memory beyond n bytes.
+func (m *Memory) Keep(n int64) {
 	b := m.of
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.held -= m.held
-	if b.by[m.client] -= m.held; b.by[m.client] == 0 {
+	free := max(0, m.held-n)
+	b.held -= free
+	if b.by[m.client] -= free; b.by[m.client] == 0 {
 		delete(b.by, m.client)
 	}
-	m.held = 0
+	m.held -= free
 }
 
 // firstRead is the size of the first buffer: a client must send this much before the
