@@ -91,7 +91,7 @@ func (d Delta) Progress() (tool string, p invoker.Progress, ok bool) {
 
 // Ended says that the work on a turn has stopped: the turn is done, waits, or has
 // failed. Watch yields it also to watchers that start later, as far as the log shows
-// it.
+// it or the engine knows it.
 type Ended struct {
 	// Turn is the ID of the User canister that the turn began with; empty if it
 	// has none.
@@ -110,8 +110,8 @@ type Ended struct {
 	// Error describes the failure. It holds no secrets as far as the conversation knows
 	// them.
 	Error string `json:"error,omitzero"`
-	// Attempt is the number of the attempt that has failed, as in [Delta]; zero if it is not
-	// known, or if Error is empty.
+	// Attempt is the number of the attempt that has failed, or that a budget has ended, as in
+	// [Delta]; zero if it is not known, and for all other ends.
 	Attempt int64 `json:"attempt,omitzero"`
 	// Again is the time of the next retry; zero if a retry takes another Send.
 	Again time.Time `json:"again,omitzero"`

@@ -4,8 +4,8 @@ package engine
 
 import "sync"
 
-// failures records the conversations whose last turn has failed, for later watchers:
-// the log does not show failures.
+// failures records the conversations whose last turn has failed, or was ended by a budget,
+// for later watchers: the log does not show that.
 type failures struct {
 	mu sync.Mutex
 	of map[string]Ended

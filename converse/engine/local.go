@@ -97,7 +97,7 @@ func (l *Local) Send(ctx context.Context, conversation string, message canister.
 			t.tries, failed = tries{}, false
 		case failed && ended.Again.IsZero():
 			l.scheduler.release(t, false)
-			return fmt.Errorf("%w, because the turn has failed (%s); nothing was sent", err, ended.Error)
+			return fmt.Errorf("%w, because the turn has failed (%s); nothing was sent", err, cmp.Or(ended.Error, string(ended.Reason)))
 		default:
 			if waited := wait(ctx, l.lifetime, min(l.opts.pause(n-1), time.Second)); waited != nil {
 				l.scheduler.release(t, false)
@@ -194,8 +194,9 @@ func (l *Local) grown(ctx context.Context, conversation string) {
 	}
 }
 
-// Failed returns the failure after which this process has given up the last turn of a conversation. It is not
-// ok if no turn has failed, if a retry will come, or after a restart, which continues the turn.
+// Failed returns the failure after which this process has given up the last turn of a conversation, or the end of a
+// turn that a budget has ended, without an Error. It is not ok if there was neither, if a retry will come, or after a
+// restart, which continues the turn.
 func (l *Local) Failed(conversation string) (failure Ended, ok bool) {
 	failure, ok = l.failures.last(conversation)
 	return failure, ok && failure.Again.IsZero()

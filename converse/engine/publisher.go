@@ -92,7 +92,7 @@ func (p *Publisher) End(ctx context.Context, ended Ended) {
 	}
 	p.update()
 	ended.Turn = p.Turn(ctx)
-	if ended.Error != "" {
+	if ended.Error != "" || ended.Reason == converse.ReasonBudget {
 		ended.Attempt = p.Attempt
 	}
 	p.publish(ctx, Delta{Index: p.index, Ended: &ended})

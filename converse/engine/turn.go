@@ -48,7 +48,7 @@ func (l *Local) runTurn(t *slot) {
 	case err == nil:
 		t.tries = tries{}
 		l.checks.forget(t.id)
-		r.publisher.End(r.ctx, Ended{Reason: turn.Reason})
+		r.over(turn.Reason)
 	case context.Cause(t.ctx) != nil:
 		// Suspended; or cancelled, but not yet in the log. If the cancellation does not
 		// get there, the turn is not over.
@@ -201,6 +201,16 @@ func (l *Local) opened(ctx context.Context, id string) (context.Context, *conver
 // lost logs a delta that could not be published. Its content is in the log, or will be.
 func (r *run) lost(err error) {
 	r.opts.Logger.Debug("a delta was lost", logevent.DeltaLost, zap.String(telemetry.ConversationField, r.slot.id), zap.Error(err))
+}
+
+// over reports that a turn is over. The log does not show that a budget has ended it.
+func (r *run) over(reason converse.Reason) {
+	ended := Ended{Reason: reason}
+	if reason == converse.ReasonBudget {
+		ended.Turn, ended.Attempt = r.publisher.Turn(r.ctx), r.publisher.Attempt
+		r.failures.note(r.slot.id, ended)
+	}
+	r.publisher.End(r.ctx, ended)
 }
 
 // failed reports a failed turn and schedules its retry, if there is one.

@@ -34,10 +34,11 @@ type Watcher struct {
 	// long. If Next is nil, watchers that start after a limit has ended the turn, or
 	// watch another process, do not see the end.
 	Next func(ctx context.Context, conversation string) (converse.Command, error)
-	// Failed returns the failure that ended the work on a conversation, if there was
-	// one. If Failed is nil, watchers that start after the failure, or whose stream has
-	// lost it, do not see it. It is called at each Poll. A failure is reported once: again
-	// only if its Attempt is greater than each one reported before. Ended.Turn may be empty.
+	// Failed returns the failure, or the budget, that ended the work on a conversation, if
+	// there was one. If Failed is nil, watchers that start after that, or whose stream has
+	// lost it, do not see it. It is called at each Poll. An end is reported once: again
+	// only if its Attempt is greater than each one reported before. It is not reported if
+	// Ended.Turn, which may be empty, is not the last turn.
 	Failed func(conversation string) (Ended, bool)
 }
 
@@ -69,7 +70,7 @@ type view struct {
 	pause    int   // polls until the next check at this position; none if it is not positive
 	reported int   // the position of the last reported end
 	attempt  int64 // the latest of the turn
-	failed   int64 // the highest attempt whose failure was reported
+	failed   int64 // the highest attempt whose failure, or end by a budget, was reported
 	missed   int   // deltas lost and not reported yet
 }
 
@@ -194,12 +195,13 @@ func (v *view) poll() error {
 	}
 	v.pause--
 	again := v.position == v.polled
+	isNew := false
 	if again && v.pause != 0 {
-		if _, failed := v.newFailure(again); !failed {
+		if _, isNew = v.newFailure(again); !isNew {
 			return nil
 		}
 	}
-	for v.polled = v.position; !v.left && v.reported != v.position && !v.over(); again = false {
+	for v.polled = v.position; !v.left && (isNew || v.reported != v.position) && !v.over(); again, isNew = false, false {
 		ended, is := v.knownEnd(again)
 		if !is {
 			return nil
@@ -227,7 +229,8 @@ func (v *view) newFailure(again bool) (Ended, bool) {
 		return Ended{}, false
 	}
 	ended, has := v.Failed(v.conversation)
-	return ended, has && (ended.Attempt > v.failed || ended.Attempt == 0 && !again)
+	isCurrent := has && cmp.Or(ended.Turn, v.id()) == v.id()
+	return ended, isCurrent && (ended.Attempt > v.failed || ended.Attempt == 0 && !again)
 }
 
 // knownEnd returns an end that the canisters do not show, and schedules the next check. Again
@@ -318,18 +321,18 @@ func (v *view) over() bool {
 // id returns the ID of the turn's User canister, or "".
 func (v *view) id() string { return compaction.LastUserID(v.turn) }
 
-// end emits the end of a turn once for each position, and a failure once for each attempt, or each
-// time if that is not known.
+// end emits the end of a turn once for each position, and a failure or the end by a budget once for each
+// attempt, or each time if that is not known.
 func (v *view) end(ended Ended) {
 	ended.Turn = cmp.Or(ended.Turn, v.id())
 	isKnown := ended.Attempt != 0 && ended.Attempt == v.failed // from both the stream and Failed; the clocks of processes differ
 	v.failed = max(v.failed, ended.Attempt)
 	switch {
-	case ended.Error != "" && isKnown:
+	case isKnown:
 		return
 	case ended.Error != "" && ended.Again.IsZero():
 		v.pause = 0 // nothing happens before the log grows
-	case ended.Error == "" && v.reported == v.position:
+	case ended.Error == "" && ended.Attempt == 0 && v.reported == v.position:
 		return
 	case ended.Error == "":
 		v.reported = v.position

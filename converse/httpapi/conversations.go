@@ -403,22 +403,23 @@ func (h *handler) state(ctx context.Context, id string) (string, []openwaits.Wai
 	case converse.Await:
 		return stateWaiting, openwaits.Open(id, canisters, now), nil
 	}
-	if hasFailed(h.engine, id, canisters) {
+	if ended, hasEnded := givenUp(h.engine, id, canisters); hasEnded && ended.Error == "" {
+		return stateDone, nil, nil
+	} else if hasEnded {
 		return stateFailed, nil, nil
 	}
 	return stateOpen, nil, nil
 }
 
-// hasFailed reports whether the engine has given up the last turn of a conversation, as far as it knows: the log
-// does not show that.
-func hasFailed(e engine.Engine, id string, canisters []canister.Canister) bool {
+// givenUp returns how the engine has given up the last turn of a conversation, if it has, as far as it knows: the
+// log does not show that. Without an Error, a budget has ended the turn.
+func givenUp(e engine.Engine, id string, canisters []canister.Canister) (ended engine.Ended, hasEnded bool) {
 	if of, isKnown := e.(interface {
 		Failed(string) (engine.Ended, bool)
 	}); isKnown {
-		failure, hasFailed := of.Failed(id)
-		return hasFailed && (failure.Turn == "" || failure.Turn == compaction.LastUserID(canisters))
+		ended, hasEnded = of.Failed(id)
 	}
-	return false
+	return ended, hasEnded && (ended.Turn == "" || ended.Turn == compaction.LastUserID(canisters))
 }
 
 // nextOf returns the next step of a conversation; limits may be nil.

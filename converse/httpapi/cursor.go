@@ -19,7 +19,7 @@ import (
 //
 // Its text is the id of a server-sent event: "12" is the canister at position 12,
 // "12.3.7" the delta 7 of attempt 3 after that canister, and a suffix after "-" means
-// that the end of the turn, or the failure of that attempt, was reported there.
+// that the end of the turn, or the failure of that attempt or its end by a budget, was reported there.
 type Cursor struct {
 	// Position is the number of canisters of the log that the reader has seen.
 	Position int
@@ -74,7 +74,7 @@ func ParseCursor(text string) (Cursor, error) {
 // maxPosition bounds the numbers of a cursor, so that they fit an int everywhere.
 const maxPosition = 1<<31 - 1
 
-// reported names the end of a turn without a failure. A position has one such end at most.
+// reported names the end of a turn by anything but a failure or a budget. A position has one such end at most.
 const reported = "end"
 
 func isEndName(text string) bool {
@@ -87,7 +87,7 @@ func isEndName(text string) bool {
 
 // endName names an end among those at one position.
 func endName(ended engine.Ended) string {
-	if ended.Error == "" {
+	if ended.Error == "" && ended.Attempt == 0 {
 		return reported
 	}
 	hash := fnv.New32a()

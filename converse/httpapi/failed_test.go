@@ -15,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
@@ -330,5 +331,39 @@ func TestMessageThatMayBeStored(t *testing.T) {
 		if isFinal := a.header.Get("X-Should-Retry") == "false"; isFinal != (c.status == http.StatusBadRequest) {
 			t.Errorf("%s: %v", name, a.header)
 		}
+	}
+}
+
+// TestBudgetBackground: a response in the background whose turn was ended by a budget is incomplete, and the
+// conversation is done, also for readers that come later. The same message, sent again, has a new end.
+func TestBudgetBackground(t *testing.T) {
+	var suffices atomic.Bool
+	s := serve(t, func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		if !suffices.Load() {
+			yield(nil, &budget.ReachedError{})
+			return
+		}
+		recites(ctx, request, yield)
+	}, nil, nil)
+	begun := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "hello", "background": true})
+	id, path := begun.form["conversation"].(object)["id"].(string), "/v1/responses/"+begun.form["id"].(string)
+	if ended, _ := s.ended(id, 0); ended.Reason != converse.ReasonBudget {
+		t.Fatalf("it ended with %+v", ended)
+	}
+	if got := s.want(http.StatusOK, "GET", path, nil); got.form["status"] != "incomplete" || got.form["error"] != nil {
+		t.Errorf("the response is %s", got.text)
+	}
+	if state := s.want(http.StatusOK, "GET", "/api/conversations/"+id, nil).form["state"]; state != "done" {
+		t.Errorf("the conversation is %v", state)
+	}
+	run := object{"threadId": "t", "messages": []object{{"id": "m", "role": "user", "content": "hello"}}}
+	for range 2 {
+		if _, text, last := s.run(run); text != "" || last["type"] == "" {
+			t.Errorf("the run ended with %q and %v", text, last)
+		}
+	}
+	suffices.Store(true)
+	if _, text, last := s.run(run); text != "hello" || last["type"] != "RUN_FINISHED" {
+		t.Errorf("when the budget suffices, the run ended with %q and %v", text, last)
 	}
 }

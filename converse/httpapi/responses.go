@@ -527,7 +527,9 @@ func (o openAI) setStatus(ctx context.Context, a *responseAnswer, found history.
 		a.addWaits(openwaits.Open(found.ID, canisters, now))
 	default:
 		a.status, a.incomplete = "in_progress", ""
-		if hasFailed(o.h.engine, found.ID, canisters) {
+		if ended, hasEnded := givenUp(o.h.engine, found.ID, canisters); hasEnded && ended.Error == "" {
+			a.ended(ended.Reason)
+		} else if hasEnded {
 			a.status, a.failed = "failed", errFailed
 		}
 	}

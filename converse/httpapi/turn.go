@@ -74,8 +74,8 @@ func (t *turn) follow(ctx context.Context, to sink) (engine.Ended, error) {
 		case engine.Delta:
 			failed = t.delta(e, to)
 		case engine.Ended:
-			if e.Error != "" && event.number <= t.stale {
-				return true // that failure is why the message was sent again
+			if (e.Error != "" || e.Attempt > 0) && event.number <= t.stale {
+				return true // that failure, or the budget, is why the message was sent again
 			}
 			isOver, failed = t.end(ctx, e)
 			result = e

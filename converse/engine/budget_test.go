@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
+)
+
+// endsOf returns the ends that a watch yields within a time.
+func endsOf(t *testing.T, e engine.Engine, within time.Duration) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	var ends []string
+	for event := range e.Watch(ctx, "talk", 0) {
+		if ended, ok := event.(engine.Ended); ok {
+			ends = append(ends, fmt.Sprintf("%s: %s%s%s", ended.Turn, ended.Reason, ended.Error, ended.Superseded))
+		}
+	}
+	return ends
+}
+
+// Watchers that come after a budget has ended a turn see its end, too, until the turn goes on. Watchers that are
+// there see each end once, also if the stream loses it, and none of a turn that is over already.
+func TestWatchSeesTheEndByABudget(t *testing.T) {
+	for _, stream := range []engine.Stream{nil, deaf{}} {
+		synctest.Test(t, func(t *testing.T) {
+			store, suffices := history.NewMemory(), false
+			m := model(func(ctx context.Context, list []canister.Canister) (string, error) {
+				if !suffices {
+					return "", &budget.ReachedError{}
+				}
+				return echo(ctx, list)
+			})
+			local := start(t, store, opens(m, store, converse.Options{}), &engine.Options{Stream: stream})
+			all := make(chan []string, 1)
+			go func() { all <- endsOf(t, local, time.Minute) }()
+			synctest.Wait()
+			send(t, local, "talk", "m1", "hello")
+			synctest.Wait()
+			if ends := endsOf(t, local, 5*time.Second); !slices.Equal(ends, []string{"m1: budget"}) {
+				t.Errorf("a later watcher sees the ends %q", ends)
+			}
+			if ended, is := local.Failed("talk"); !is || ended.Turn != "m1" || ended.Reason != converse.ReasonBudget || local.Active("talk") {
+				t.Errorf("the engine knows of %+v, %v", ended, is)
+			}
+			send(t, local, "talk", "m1", "hello") // again
+			time.Sleep(5 * time.Second)
+			suffices = true
+			send(t, local, "talk", "m2", "and now?")
+			if ends := endsOf(t, local, 5*time.Second); !slices.Equal(ends, []string{"m1: m2", "m2: answered"}) {
+				t.Errorf("after the next message a later watcher sees the ends %q", ends)
+			}
+			if ended, is := local.Failed("talk"); is {
+				t.Errorf("after the next message the engine knows of %+v", ended)
+			}
+			if ends := <-all; !slices.Equal(ends, []string{"m1: budget", "m1: budget", "m2: answered"}) {
+				t.Errorf("the watcher sees the ends %q", ends)
+			}
+		})
+	}
+}
+
+// deaf is a stream that loses everything.
+type deaf struct{}
+
+func (deaf) Publish(context.Context, string, engine.Delta) error { return nil }
+
+func (deaf) Subscribe(context.Context, string) (<-chan engine.Delta, error) { return nil, nil }
