@@ -103,9 +103,10 @@ func (o *offer) withLast(names []string) *offer {
 	return &moved
 }
 
-// noteAdded records in the message's metadata the tools that were added to the turn and
-// are not recorded yet.
-func (t *turn) noteAdded(message canister.Assistant) canister.Assistant {
+// noteAdded records in the message's metadata the limit of a final answer, and the tools that were
+// added to the turn and are not recorded yet.
+func (t *turn) noteAdded(message canister.Assistant, limit Reason) canister.Assistant {
+	message.Metadata = notes.WithLimit(message.Metadata, string(limit))
 	if len(t.tools.added) == 0 {
 		return message
 	}

@@ -395,7 +395,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	asking := t.asker.newExchange(requestOf(t, command, ids), true)
 	t.ask(ctx, ids, asking)
 	if asking.added != nil {
-		addReply(ctx, t, asking, started)
+		addReply(ctx, t, asking, command.Limited, started)
 	}
 }
 
@@ -414,10 +414,10 @@ func requestOf(t *turn, command Exchange, ids *replies.IDs) *Request {
 	}
 }
 
-// addReply adds the reply of an exchange to the history and reports it.
-func addReply(ctx context.Context, t *turn, asking *exchangeSpan, started time.Time) {
+// addReply adds the reply of an exchange to the history and reports it. A final answer has a limit.
+func addReply(ctx context.Context, t *turn, asking *exchangeSpan, limit Reason, started time.Time) {
 	reply, added := asking.reply, asking.added
-	added[0] = noteTrace(ctx, t.noteAdded(reply.Message))
+	added[0] = noteTrace(ctx, t.noteAdded(reply.Message, limit))
 	if !t.append(added...) {
 		return
 	}

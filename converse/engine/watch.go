@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/calls"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/internal/notes"
 )
 
 // defaultPoll is how often a [Watcher] reads the log.
@@ -311,7 +312,8 @@ func (v *view) over() bool {
 		return true
 	case converse.Done:
 		if !command.Reason.Limited() {
-			v.end(Ended{Turn: v.id(), Reason: command.Reason})
+			limit := converse.Reason(notes.Limit(v.turn)) // the message is a final answer then
+			v.end(Ended{Turn: v.id(), Reason: cmp.Or(limit, command.Reason)})
 			return true
 		}
 	}

@@ -367,3 +367,17 @@ func TestBudgetBackground(t *testing.T) {
 		t.Errorf("when the budget suffices, the run ended with %q and %v", text, last)
 	}
 }
+
+// TestStoredFinalAnswer: a stored response with the final answer at a limit is incomplete, whatever the limits are now.
+func TestStoredFinalAnswer(t *testing.T) {
+	s := serve(t, func(_ context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		yield(converse.Reply{Message: canister.Assistant{
+			Head:    canister.Head{ID: request.NewID(), Extra: canister.Extra{Metadata: canister.Fields{"io.github.consort-go/limit": []byte(`"token_limit"`)}}},
+			Content: canister.Texts("enough"), Finish: canister.FinishStop,
+		}}, nil)
+	}, nil, nil)
+	form := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "hello"}).form
+	if got := s.want(http.StatusOK, "GET", "/v1/responses/"+form["id"].(string), nil); got.form["status"] != "incomplete" {
+		t.Errorf("the response is %s", got.text)
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
+	"github.com/consort-go/consort/internal/notes"
 )
 
 // The members of a request to the Responses API, in addition to tuning.
@@ -497,7 +498,7 @@ func (o openAI) setStatus(ctx context.Context, a *responseAnswer, found history.
 	a.status = "completed"
 	for _, c := range a.turn.canisters {
 		if message, is := c.(canister.Assistant); is {
-			a.ended(reasonOf(message.Finish))
+			a.ended(cmp.Or(converse.Reason(notes.Limit([]canister.Canister{c})), reasonOf(message.Finish)))
 		}
 	}
 	if a.isLeft {

@@ -35,6 +35,29 @@ const toolsKey = "io.github.consort-go/tools-added"
 // belongs to, in 32 hexadecimal digits; see docs/canisters.md.
 const traceKey = "io.github.consort-go/trace"
 
+// limitKey is the member of an assistant's metadata with the limit that ended the turn, if the
+// message is the final answer; see docs/canisters.md.
+const limitKey = "io.github.consort-go/limit"
+
+// Limit returns the limit that ended a turn whose last message is a final answer, or "".
+func Limit(turn []canister.Canister) (limit string) {
+	for _, c := range slices.Backward(turn) {
+		if message, is := c.(canister.Assistant); is {
+			_ = json.Unmarshal(message.Metadata[limitKey], &limit)
+			return limit
+		}
+	}
+	return ""
+}
+
+// WithLimit returns a message's metadata with the limit of a final answer, unless that is empty.
+func WithLimit(metadata canister.Fields, limit string) canister.Fields {
+	if limit == "" {
+		return metadata
+	}
+	return with(metadata, limitKey, limit)
+}
+
 // Trace returns the ID of the trace of a message, or "".
 func Trace(message canister.Assistant) (id string) {
 	if json.Unmarshal(message.Metadata[traceKey], &id) != nil {
