@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/internal/elsewhere"
 )
 
 // claim says whether a call may be made.
@@ -124,6 +125,7 @@ func (b *batch) mayMake(calls []*call) claim {
 			}
 			c.intent = intent.(canister.Intent)
 			b.turn.conv.unmadeIntents[c.intent.ID] = true // until the log has accepted it
+			elsewhere.Begin(b.ctx, b.opts.ID, c.intent.ID)
 			intents = append(intents, c.intent)
 		}
 	}

@@ -115,7 +115,7 @@ func (r *recorder) load(ctx context.Context) error {
 				&history.CorruptError{Conversation: r.opts.ID, Location: fmt.Sprint("canister ", problem.Index), Err: errors.New(problem.String())})
 		}
 	}
-	if err := elsewhere.Check(ctx, r.opts.ID, whole, added, r.conv.unmadeIntents); err != nil {
+	if err := elsewhere.Check(ctx, r.opts.ID, whole, added); err != nil {
 		return err
 	}
 	r.conv.mu.Lock()

@@ -107,9 +107,6 @@ func (o *offer) withLast(names []string) *offer {
 // added to the turn and are not recorded yet.
 func (t *turn) noteAdded(message canister.Assistant, limit Reason) canister.Assistant {
 	message.Metadata = notes.WithLimit(message.Metadata, string(limit))
-	if len(t.tools.added) == 0 {
-		return message
-	}
 	message.Metadata = notes.WithTools(message.Metadata, t.tools.added, notes.Tools(t.conv.history[max(0, t.conv.offeredAt):]))
 	return message
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/internal/claim"
+	"github.com/consort-go/consort/converse/internal/elsewhere"
 	"github.com/consort-go/consort/converse/waits"
 )
 
@@ -35,6 +36,7 @@ type Local struct {
 	watch     Watcher
 
 	failures failures
+	begun    elsewhere.Begun // the calls that this process has begun, and whose results may not be in the log
 
 	lifetime context.Context // ends with Close
 	stop     context.CancelFunc

@@ -180,3 +180,25 @@ func TestForkDuringACallOfItsParent(t *testing.T) {
 		}
 	})
 }
+
+// Calls that this process has begun itself are not those of another process: after a turn that was given up because
+// the log was away, a message enters as soon as the log is back.
+func TestOwnCallsAreNotThoseOfOthers(t *testing.T) {
+	for kind, kept := range map[canister.Kind]bool{canister.KindIntent: true, canister.KindResult: false} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &flaky{Memory: history.NewMemory(), kind: kind, until: time.Now().Add(time.Minute), kept: kept}
+			roster := tools(t, func(context.Context) (string, error) { return "did it", nil })
+			local := start(t, store, withTool(roster, store), &engine.Options{Others: 11 * time.Minute})
+			send(t, local, "talk", "m1", "call local__tool")
+			time.Sleep(time.Minute)
+			if _, hasFailed := local.Failed("talk"); !hasFailed {
+				t.Fatalf("%s: the turn was not given up", kind)
+			}
+			began := time.Now()
+			send(t, local, "talk", "m2", "hello")
+			if ended := waitFor(t, local, "talk", "m2"); ended.Reason != converse.ReasonAnswered || time.Since(began) > 5*time.Second {
+				t.Errorf("%s: after %v the turn ended with %+v", kind, time.Since(began), ended)
+			}
+		})
+	}
+}

@@ -37,16 +37,18 @@ func (l *Local) runTurn(t *slot) {
 	r := &run{Local: l, slot: t, ctx: t.ctx}
 	r.begin()
 	turn, err := r.continueConversation()
+	if err == nil { // no call is under way
+		t.tries = tries{}
+		l.begun.Forget(t.id)
+	}
 	var later *elsewhere.Error
 	switch {
 	case err == nil && turn.Reason == converse.ReasonWaiting:
-		t.tries = tries{}
 		l.checks.set(t.id, calls.FirstDeadline(turn.Waits), t.tries)
 		r.publisher.End(r.ctx, Ended{Reason: turn.Reason, Waits: calls.WaitIDs(turn.Waits)})
 	case errors.Is(err, errDeleted): // watchers find out by reading
 		l.checks.forget(t.id)
 	case err == nil:
-		t.tries = tries{}
 		l.checks.forget(t.id)
 		r.over(turn.Reason)
 	case context.Cause(t.ctx) != nil:
@@ -134,7 +136,7 @@ func (r *run) continueConversation() (turn converse.Turn, err error) {
 		}
 	}()
 	if r.opts.Others > 0 {
-		ctx = elsewhere.With(ctx, r.slot.id, r.opts.Others)
+		ctx = elsewhere.With(ctx, r.slot.id, r.opts.Others, &r.begun)
 	}
 	for {
 		if turn, err = r.work(ctx, conv); !r.triesAgain(err) {

@@ -230,8 +230,7 @@ func (v *view) newFailure(again bool) (Ended, bool) {
 		return Ended{}, false
 	}
 	ended, has := v.Failed(v.conversation)
-	isCurrent := has && cmp.Or(ended.Turn, v.id()) == v.id()
-	return ended, isCurrent && (ended.Attempt > v.failed || ended.Attempt == 0 && !again)
+	return ended, has && cmp.Or(ended.Turn, v.id()) == v.id() && (ended.Attempt > v.failed || ended.Attempt == 0 && !again)
 }
 
 // knownEnd returns an end that the canisters do not show, and schedules the next check. Again

@@ -7,6 +7,7 @@ package elsewhere
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -29,12 +30,62 @@ type key struct{}
 type limit struct {
 	conversation string
 	timeout      time.Duration
+	own          *Begun
 }
 
 // With returns a context for the work of a conversation, which then fails with an [Error]
-// if another process has begun a call and the timeout has not passed since.
-func With(ctx context.Context, conversation string, timeout time.Duration) context.Context {
-	return context.WithValue(ctx, key{}, limit{conversation, timeout})
+// if another process has begun a call and the timeout has not passed since. Own has the calls
+// that this process has begun in earlier work, and gets the new ones.
+func With(ctx context.Context, conversation string, timeout time.Duration, own *Begun) context.Context {
+	return context.WithValue(ctx, key{}, limit{conversation, timeout, own})
+}
+
+// Begun has the intents of the calls that a process has begun, by the conversation. The zero
+// value is empty. It is safe for concurrent use.
+type Begun struct {
+	mu sync.Mutex
+	of map[string]map[string]bool
+}
+
+// maxBegun bounds the conversations of a [Begun].
+const maxBegun = 1024
+
+// Forget removes the intents of a conversation.
+func (b *Begun) Forget(conversation string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.of, conversation)
+}
+
+func (b *Begun) add(conversation, intent string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for other := range b.of {
+		if len(b.of) < maxBegun || b.of[conversation] != nil {
+			break
+		}
+		delete(b.of, other)
+	}
+	if b.of == nil {
+		b.of = map[string]map[string]bool{}
+	}
+	if b.of[conversation] == nil {
+		b.of[conversation] = map[string]bool{}
+	}
+	b.of[conversation][intent] = true
+}
+
+func (b *Begun) has(conversation, intent string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.of[conversation][intent]
+}
+
+// Begin records that this process is about to append the intent of a call.
+func Begin(ctx context.Context, conversation, intent string) {
+	if limit, ok := ctx.Value(key{}).(limit); ok && limit.conversation == conversation {
+		limit.own.add(conversation, intent)
+	}
 }
 
 type messageKey struct{}
@@ -65,8 +116,9 @@ func checkMessage(ctx context.Context, conversation string, history []canister.C
 // context, or a call may be under way elsewhere. Added are the canisters of the history that
 // the conversation has just read from its log. The intent of such a call is among them; the
 // call has no result, does not wait, and none of the calls that it has made itself is pending.
-// When these have their results, it is made again. Unmade has the conversation's own intents.
-func Check(ctx context.Context, conversation string, history, added []canister.Canister, unmade map[string]bool) error {
+// When these have their results, it is made again. Calls that this process has begun are not
+// under way elsewhere.
+func Check(ctx context.Context, conversation string, history, added []canister.Canister) error {
 	if err := checkMessage(ctx, conversation, history); err != nil {
 		return err
 	}
@@ -74,7 +126,7 @@ func Check(ctx context.Context, conversation string, history, added []canister.C
 	if !ok || limit.conversation != conversation {
 		return nil
 	}
-	begun := begunIn(conversation, history, added, unmade)
+	begun := begunIn(limit, history, added)
 	pending := canister.Pending(history)
 	for _, invocation := range pending {
 		delete(begun, invocation.Parent)
@@ -93,7 +145,7 @@ func Check(ctx context.Context, conversation string, history, added []canister.C
 
 // begunIn returns when calls have begun according to added, by their invocations. An intent with the
 // key of another conversation is of the conversation that this one was forked from.
-func begunIn(conversation string, history, added []canister.Canister, unmade map[string]bool) map[string]time.Time {
+func begunIn(limit limit, history, added []canister.Canister) map[string]time.Time {
 	parents := map[string]string{} // by the invocation
 	for _, c := range history {
 		if c, is := c.(canister.Invocation); is && c.Parent != "" {
@@ -104,7 +156,7 @@ func begunIn(conversation string, history, added []canister.Canister, unmade map
 	for _, c := range added {
 		switch c := c.(type) {
 		case canister.Intent:
-			if !unmade[c.ID] && (c.Key == "" || c.Key == calls.Key(conversation, c.Invocation)) {
+			if !limit.own.has(limit.conversation, c.ID) && (c.Key == "" || c.Key == calls.Key(limit.conversation, c.Invocation)) {
 				begun[c.Invocation] = c.Time
 			}
 		case canister.Wait: // the call has ended, to be made again with the answer

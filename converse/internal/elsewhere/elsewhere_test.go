@@ -45,21 +45,29 @@ func TestCheck(t *testing.T) {
 		"its call ended": {[]canister.Canister{message, invocation, young, inner, innerIntent, innerResult}, now.Add(time.Hour)},
 		"goes on again":  {[]canister.Canister{message, invocation, young, wait, again}, now.Add(time.Hour)},
 	} {
-		ctx := elsewhere.With(t.Context(), "talk", time.Hour)
-		err := elsewhere.Check(ctx, "talk", test.added, test.added, nil)
+		ctx := elsewhere.With(t.Context(), "talk", time.Hour, new(elsewhere.Begun))
+		err := elsewhere.Check(ctx, "talk", test.added, test.added)
 		var later *elsewhere.Error
 		if errors.As(err, &later) != !test.until.IsZero() || later != nil && !later.Until.Equal(test.until) {
 			t.Errorf("%s: %v, want until %v", name, err, test.until)
 		}
+		begun := new(elsewhere.Begun)
+		own := elsewhere.With(t.Context(), "talk", time.Hour, begun)
+		for _, id := range []string{"n", "n2", "n3"} {
+			elsewhere.Begin(own, "talk", id)
+		}
 		for what, err := range map[string]error{
-			"another conversation": elsewhere.Check(ctx, "inner", test.added, test.added, nil),
-			"without a limit":      elsewhere.Check(t.Context(), "talk", test.added, test.added, nil),
-			"read before":          elsewhere.Check(ctx, "talk", test.added, nil, nil),
-			"its own intents":      elsewhere.Check(ctx, "talk", test.added, test.added, map[string]bool{"n": true, "n2": true, "n3": true}),
+			"another conversation": elsewhere.Check(ctx, "inner", test.added, test.added),
+			"without a limit":      elsewhere.Check(t.Context(), "talk", test.added, test.added),
+			"read before":          elsewhere.Check(ctx, "talk", test.added, nil),
+			"its own intents":      elsewhere.Check(own, "talk", test.added, test.added),
 		} {
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, what, err)
 			}
+		}
+		if begun.Forget("talk"); (elsewhere.Check(own, "talk", test.added, test.added) != nil) != (err != nil) {
+			t.Errorf("%s: intents that were forgotten still count as own", name)
 		}
 	}
 }
