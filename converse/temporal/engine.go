@@ -36,8 +36,10 @@ type Options struct {
 	// before the message. If it is nil, conversations begin without instructions.
 	Open converse.OpenFunc
 	// Owner returns the owner of a conversation that begins with a Send, given the
-	// context of that Send. It becomes [history.Info.Owner] before any work starts. If
-	// Owner is nil or returns an empty string, Info.Owner is left as it is.
+	// context of that Send. It becomes [history.Info.Owner] before any work starts, unless
+	// the process dies or the store fails at that moment: then Info.Owner is empty until the
+	// same message is sent again, and the search of a worker can start the work before that.
+	// If Owner is nil or returns an empty string, Info.Owner is left as it is.
 	Owner func(ctx context.Context) (string, error)
 	// Stream receives deltas from the workers, which must use the same stream. If it is
 	// nil, Watch yields only what is in the log.
@@ -143,6 +145,9 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 		}
 	}
 	err = contained(func() error { return e.post(ctx, conversation, message) })
+	if err != nil && !errors.Is(err, engine.ErrBusy) && !errors.Is(err, engine.ErrWaiting) && e.isThere(ctx, conversation, message) {
+		err = nil
+	}
 	claimed := claim.Set(ctx, e.store, conversation, message.ID, owner) // also if an error came after the message
 	if err := cmp.Or(err, claimed); err != nil {
 		return err
@@ -150,7 +155,8 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 	return kept(e.wake(ctx, conversation))
 }
 
-// wakeTimeout bounds the notification of a workflow for a caller that has left.
+// wakeTimeout bounds the notification of a workflow for a caller that has left, and the search for a message whose
+// append has failed.
 const wakeTimeout = 5 * time.Second
 
 // wake notifies the workflow of a conversation that the log has grown, also after the end of

@@ -85,6 +85,19 @@ func (e *Engine) post(ctx context.Context, conversation string, message canister
 	}
 }
 
+// isThere reports whether a message is in the log although its append returned an error: the context ended, or the
+// connection of the store, before the outcome was known.
+func (e *Engine) isThere(ctx context.Context, conversation string, message canister.User) (there bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTimeout)
+	defer cancel()
+	err := contained(func() error {
+		_, canisters, err := engine.LastTurn(ctx, e.store, conversation, message.Time.Add(-engine.Skew))
+		there = slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Kind() == canister.KindUser && c.Header().ID == message.ID })
+		return err
+	})
+	return err == nil && there
+}
+
 // turnEnd determines whether a turn is over if the canisters alone do not show it: it
 // may have failed, or a limit may have ended it.
 type turnEnd struct {
