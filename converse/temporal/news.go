@@ -76,14 +76,15 @@ func (n news) merge(ctx context.Context, conversation string, deltas <-chan engi
 }
 
 // failure asks the server for the failure of a conversation; the zero value means that
-// none is known.
+// none is known. The log may have grown since, but the clocks of the server and the store may
+// differ by sending.
 func (n news) failure(ctx context.Context, conversation string) failure {
 	info, err := n.store.Info(ctx, conversation)
 	if err != nil || info.Last == canister.KindAssistant {
 		return failure{}
 	}
 	seen, err := n.seen(ctx, conversation)
-	if err != nil || !seen.working && !seen.resting && seen.ended.Before(info.Changed) {
+	if err != nil || !seen.working && !seen.resting && seen.ended.Add(sending).Before(info.Changed) {
 		return failure{}
 	}
 	return seen.failed

@@ -25,7 +25,7 @@ type sweep struct {
 }
 
 // sending is how long a sender has to notify the server, unless half an interval is
-// less.
+// less. The clocks of the server and the store should not differ by more.
 const sending = 5 * time.Second
 
 // fullSweep is the number of sweeps after which all open conversations are checked
@@ -103,7 +103,8 @@ func (s sweep) needed(ctx context.Context, info history.Info) (bool, error) {
 		// by a limit is woken at most once again, because it changes nothing and is read later.
 		read = read.Add(-s.idle - s.young)
 	}
-	// A turn that has failed, or was ended by a limit, has reported that.
+	// A turn that has failed, or was ended by a limit, has reported that. If the clock of the store is ahead, one that
+	// has failed is woken once more. A message that came right after the failure would be lost otherwise.
 	return read.Before(info.Changed), nil
 }
 

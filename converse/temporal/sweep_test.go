@@ -125,3 +125,26 @@ func TestLostWakeUps(t *testing.T) {
 		})
 	}
 }
+
+// A watcher that comes later sees the failure of a turn also if the clock of the store is a little ahead of the
+// server's, and none of a turn before a later message.
+func TestALaterWatcherSeesTheFailure(t *testing.T) {
+	for ended, want := range map[time.Duration]bool{time.Second: true, -sending: true, -sending - time.Second: false} {
+		store := history.NewMemory()
+		if err := store.Append(t.Context(), "talk", 0, canister.User{Head: canister.Head{ID: "m"}, Content: canister.Texts("Hello?")}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := store.Info(t.Context(), "talk")
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := NewEngine(&lastWorkflow{status: enumspb.WORKFLOW_EXECUTION_STATUS_FAILED, ended: info.Changed.Add(ended)}, store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close(t.Context())
+		if failure := (news{Engine: e}).failure(t.Context(), "talk"); (failure.text != "") != want {
+			t.Errorf("a workflow that ended %v after the last change has failed with %q", ended, failure.text)
+		}
+	}
+}
