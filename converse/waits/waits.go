@@ -25,7 +25,7 @@ import (
 // ErrNotOpen is in the chain of the error of [Answer] for a wait that is not open:
 // it does not exist, it has an answer, its deadline has passed, or the conversation has
 // gone on without it.
-var ErrNotOpen = calls.ErrNotWaiting
+var ErrNotOpen = calls.ErrNotOpen
 
 // MaxAnswer is the maximum size in bytes of a [canister.Answer] in its JSON form, and
 // of arguments that an approval changes.

@@ -29,8 +29,6 @@ type Harness struct {
 	// conversations with the function that open returns. The argument of open is the
 	// log of the conversations: the Store, or its wrapper in that process.
 	Start func(open func(history.Log) converse.OpenFunc) (Process, error)
-	// Alone says that two engines must not use the store at the same time.
-	Alone bool
 	// Patience is how long the suite waits for events that should happen soon; default
 	// 30 s. Within this time an engine must notice that another process has died.
 	Patience time.Duration
@@ -54,9 +52,6 @@ func TestEngine(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, c := range engineCases {
 		t.Run(c.name, func(t *testing.T) {
 			s := &engineSubject{T: t, Harness: newHarness(t), stage: newStage(t)}
-			if c.several && s.Alone {
-				t.Skip("the harness says that the engine does not share its store")
-			}
 			s.Patience = cmp.Or(s.Patience, 30*time.Second)
 			s.process = s.start()
 			defer func() {
@@ -71,10 +66,9 @@ func TestEngine(t *testing.T, newHarness func(t *testing.T) Harness) {
 
 // engineCase is one rule and how it is checked.
 type engineCase struct {
-	name    string
-	several bool // needs several engines at a time
-	rule    string
-	check   func(*engineSubject)
+	name  string
+	rule  string
+	check func(*engineSubject)
 }
 
 // engineSubject is the kind of engine in a running case.

@@ -18,14 +18,14 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-var ErrNotWaiting = errors.New("converse: no open wait with this ID")
+var ErrNotOpen = errors.New("converse: no open wait with this ID")
 
 // CheckAnswer returns why an answer is not valid for the open waits of a history.
 func CheckAnswer(conversation string, history []canister.Canister, answer canister.Answer, now time.Time) error {
 	waits := Waits(conversation, history, now)
 	i := slices.IndexFunc(waits, func(w canister.Wait) bool { return w.ID == answer.Wait })
 	if i < 0 {
-		return fmt.Errorf("%w: wait %s", ErrNotWaiting, textcut.Bytes(answer.Wait, bounds.MaxQuoted))
+		return fmt.Errorf("%w: wait %s", ErrNotOpen, textcut.Bytes(answer.Wait, bounds.MaxQuoted))
 	}
 	wait := waits[i]
 	switch verdicts := wait.For.Answers(); {
