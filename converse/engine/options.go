@@ -44,8 +44,8 @@ type Options struct {
 	// Others is for several processes that share one store. A conversation that may be
 	// in use by another process, because it has running calls that this process has not
 	// begun, is taken over when it has not changed for this long. It should be longer
-	// than a call takes, plus the difference of the clocks: the times of calls are by the clock
-	// of their process, and those of changes by that of the store. The store is searched at the
+	// than a call takes, plus the difference of the clocks: calls have the time of their
+	// process, and changes the time of the store. The store is searched at the
 	// same interval for work that other processes have left. When the engine starts, it also
 	// takes up each conversation that only waits, or whose last canister is an answer. The
 	// default 0 means that there is no other process: unfinished work is resumed as soon as the
