@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,9 +37,9 @@ func endsOf(t *testing.T, e engine.Engine, within time.Duration) []string {
 func TestWatchSeesTheEndByABudget(t *testing.T) {
 	for _, stream := range []engine.Stream{nil, deaf{}} {
 		synctest.Test(t, func(t *testing.T) {
-			store, suffices := history.NewMemory(), false
+			store, suffices := history.NewMemory(), new(atomic.Bool)
 			m := model(func(ctx context.Context, list []canister.Canister) (string, error) {
-				if !suffices {
+				if !suffices.Load() {
 					return "", &budget.ReachedError{}
 				}
 				return echo(ctx, list)
@@ -57,7 +58,7 @@ func TestWatchSeesTheEndByABudget(t *testing.T) {
 			}
 			send(t, local, "talk", "m1", "hello") // again
 			time.Sleep(5 * time.Second)
-			suffices = true
+			suffices.Store(true)
 			send(t, local, "talk", "m2", "and now?")
 			if ends := endsOf(t, local, 5*time.Second); !slices.Equal(ends, []string{"m1: m2", "m2: answered"}) {
 				t.Errorf("after the next message a later watcher sees the ends %q", ends)
