@@ -142,8 +142,8 @@ func (c *Chat) export(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(histories.Write(ctx, redacting{file, c.Assembly.Redact}, store, format, readable.Options{Redact: c.Assembly.Redact}, id), file.Close())
-	if err != nil {
+	_, err = histories.Write(ctx, redacting{file, c.Assembly.Redact}, store, format, readable.Options{Redact: c.Assembly.Redact}, id)
+	if err = errors.Join(err, file.Close()); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
 	c.faint("The conversation is in %s.", display.Line(path))

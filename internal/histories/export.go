@@ -33,8 +33,11 @@ type Export struct {
 // Lines is the format that history import reads; package readable has the others.
 const Lines = "jsonl"
 
+// chooses reports whether e selects the conversations, and not their IDs.
+func (e Export) chooses() bool { return e.All || len(e.Tags) > 0 }
+
 // Export writes the chosen conversations, which are those with the given IDs unless e
-// chooses others.
+// chooses others. If e chooses, one that is deleted meanwhile does not match any longer.
 func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
 	if !slices.Contains([]string{Lines, string(readable.Markdown), string(readable.HTML)}, e.Format) {
 		return exit.Usagef("--format %s: expected jsonl, markdown or html", e.Format)
@@ -46,11 +49,17 @@ func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
 	if len(ids) == 0 {
 		return unread
 	}
-	return errors.Join(m.write(ctx, e, ids), unread)
+	deleted, err := m.write(ctx, e, ids)
+	for _, missing := range deleted {
+		if !e.chooses() {
+			unread = errors.Join(unread, fmt.Errorf("a conversation is omitted: %w", missing))
+		}
+	}
+	return errors.Join(err, unread)
 }
 
-// write writes the given conversations, which must be readable.
-func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
+// write writes the given conversations, which must be readable. It returns the same as [Write].
+func (m *Manager) write(ctx context.Context, e Export, ids []string) (deleted []error, err error) {
 	options := readable.Options{Zone: m.zone, Full: e.Full, Redact: m.redact}
 	if e.To == "" {
 		put := m.to.Screen.PrintSafe
@@ -59,61 +68,88 @@ func (m *Manager) write(ctx context.Context, e Export, ids []string) error {
 		}
 		return Write(ctx, writer(func(text string) error { put(text); return m.to.Screen.Err() }), m.raw, e.Format, options, ids...)
 	}
-	var unread error
-	_, err := writefile.Replace(e.To, &writefile.Options{Temporary: ".export-*", Sync: true}, func(file *os.File) error {
+	var failed error
+	_, err = writefile.Replace(e.To, &writefile.Options{Temporary: ".export-*", Sync: true}, func(file *os.File) error {
 		buffered := bufio.NewWriter(file)
-		unread = Write(ctx, writer(func(text string) error {
+		deleted, failed = Write(ctx, writer(func(text string) error {
 			_, err := buffered.WriteString(m.redact(text))
 			return err
 		}), m.raw, e.Format, options, ids...)
-		return errors.Join(unread, buffered.Flush())
+		return errors.Join(failed, buffered.Flush())
 	})
-	if err != nil && unread == nil {
-		return exit.Usagef("--output: %w", err)
+	if err != nil && failed == nil {
+		err = exit.Usagef("--output: %w", err)
 	}
-	return err
+	return deleted, err
 }
 
 // Write writes conversations in a format: [Lines], or one of package readable. Only the latter
-// has default titles: history import would store them.
-func Write(ctx context.Context, w io.Writer, store history.Store, format string, options readable.Options, ids ...string) error {
+// has default titles: history import would store them. It omits conversations that do not exist, and
+// returns an error about each, unless none of them exists: then Write fails.
+func Write(ctx context.Context, w io.Writer, store history.Store, format string, options readable.Options, ids ...string) (missing []error, err error) {
+	options.Missing = func(err error) { missing = append(missing, err) }
 	if format == Lines {
-		return bundle.Export(ctx, w, store, ids...)
+		err = writeLines(ctx, w, store, options.Missing, ids)
+	} else {
+		err = readable.Export(ctx, w, Titled{Store: store}, readable.Format(format), options, ids...)
 	}
-	return readable.Export(ctx, w, Titled{Store: store}, readable.Format(format), options, ids...)
+	if err == nil && len(missing) == len(ids) {
+		return nil, errors.Join(missing...)
+	}
+	return missing, err
+}
+
+// writeLines writes conversations as [Lines], and calls missing for those that do not exist.
+func writeLines(ctx context.Context, w io.Writer, store history.Store, missing func(error), ids []string) error {
+	for _, id := range ids {
+		begun := false
+		err := bundle.Export(ctx, writer(func(text string) error {
+			begun = true
+			_, err := io.WriteString(w, text)
+			return err
+		}), store, id)
+		if !begun && errors.Is(err, history.ErrNotFound) {
+			missing(err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // chosen returns the IDs of the conversations to export. The error reports the
 // conversations that cannot be read, which are not in the list. If the list is empty, the
 // error is not nil.
 func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable []string, unread error) {
-	choosing := e.All || len(e.Tags) > 0
-	if choosing == (len(ids) > 0) {
+	if e.chooses() == (len(ids) > 0) {
 		return nil, exit.Usagef("name the conversations to export, or give --all or --tag TAG")
 	}
-	if choosing {
+	if e.chooses() {
 		for info, err := range m.store.List(ctx, history.Filter{Tags: e.Tags}) {
 			if unread = errors.Join(unread, err); err == nil {
 				ids = append(ids, info.ID)
 			}
 		}
-		if len(ids) == 0 {
-			return nil, cmp.Or(unread, exit.Usagef("no conversation matches"))
-		}
 	}
 	for _, id := range ids {
 		info, err := Known(ctx, m.store, id)
-		if errors.Is(err, history.ErrNotFound) && !choosing {
+		if errors.Is(err, history.ErrNotFound) && !e.chooses() {
 			return nil, err
 		}
 		if err == nil {
 			err = m.readThrough(ctx, info)
+		}
+		if errors.Is(err, history.ErrNotFound) && e.chooses() {
+			continue // deleted since the list
 		}
 		if err != nil {
 			unread = errors.Join(unread, fmt.Errorf("%s is omitted: %w", Word(id), err))
 			continue
 		}
 		readable = append(readable, id)
+	}
+	if len(readable) == 0 {
+		unread = cmp.Or(unread, exit.Usagef("no conversation matches"))
 	}
 	return readable, unread
 }

@@ -11,6 +11,7 @@ package readable
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -41,6 +42,9 @@ type Options struct {
 	// Redact removes secrets from the texts of the conversation before they are rendered;
 	// nil removes none.
 	Redact func(string) string
+	// Missing is called with the error about a conversation that does not exist, which is
+	// omitted; if it is nil, Export ends with this error.
+	Missing func(error)
 }
 
 // form writes conversations in one format.
@@ -53,7 +57,8 @@ type form interface {
 }
 
 // Export writes the conversations with the given IDs, in their order. An ID
-// that the store does not know is an error that has [history.ErrNotFound] in its chain.
+// that the store does not know is an error that has [history.ErrNotFound] in its chain, see
+// [Options.Missing]. If there is none that it knows, Export writes nothing.
 //
 // It writes each message, and each call with its result, with a single Write, so that w can
 // inspect the text. It holds no more than the calls of one message in memory.
@@ -79,13 +84,19 @@ func Export(ctx context.Context, w io.Writer, store history.Store, format Format
 		_, err := io.WriteString(w, text)
 		return err
 	}
-	for i, id := range ids {
+	begun := false
+	for _, id := range ids {
 		info, err := store.Info(ctx, id)
 		if err != nil {
-			return fmt.Errorf("conversation %q: %w", id, err)
+			err = fmt.Errorf("conversation %q: %w", id, err)
+			if options.Missing == nil || !errors.Is(err, history.ErrNotFound) {
+				return err
+			}
+			options.Missing(err)
+			continue
 		}
-		if i == 0 {
-			err = put(as.begin(info, len(ids)))
+		if !begun {
+			begun, err = true, put(as.begin(info, len(ids)))
 		}
 		if err == nil {
 			err = put(as.conversation(info))
@@ -101,6 +112,9 @@ func Export(ctx context.Context, w io.Writer, store history.Store, format Format
 				return err
 			}
 		}
+	}
+	if !begun {
+		return nil
 	}
 	return put(as.end())
 }

@@ -24,8 +24,8 @@ type Numbered struct {
 }
 
 // Canisters yields the canisters that a conversation had when info was read, and not
-// later ones. If it has fewer now, because it was deleted meanwhile, an error ends the
-// sequence.
+// later ones. If it has fewer now, because it was deleted meanwhile, an error that has
+// [history.ErrNotFound] in its chain ends the sequence.
 func Canisters(ctx context.Context, store history.Log, info history.Info) iter.Seq2[Numbered, error] {
 	return func(yield func(Numbered, error) bool) {
 		n := 0
@@ -42,7 +42,7 @@ func Canisters(ctx context.Context, store history.Log, info history.Info) iter.S
 			}
 		}
 		if n < info.Length {
-			yield(Numbered{}, fmt.Errorf("conversation %q had %d canisters, but only %d could be read: it was deleted meanwhile", info.ID, info.Length, n))
+			yield(Numbered{}, fmt.Errorf("conversation %q had %d canisters, but only %d could be read: it was deleted meanwhile: %w", info.ID, info.Length, n, history.ErrNotFound))
 		}
 	}
 }
