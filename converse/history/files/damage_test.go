@@ -19,6 +19,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
@@ -552,6 +553,43 @@ func TestListNextToDamage(t *testing.T) {
 		}
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("listed for %q are %q, want %q", owner, got, want)
+		}
+	}
+}
+
+// A list of what has changed since a time does not read the info of older conversations. The clock of the file
+// system may be late.
+func TestListSinceReadsLittle(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	since := time.Now().Add(-time.Second)
+	for id, age := range map[string]time.Duration{"old": 2 * time.Hour, "coarse": 3 * time.Second, "new": 0} {
+		if err := s.Append(t.Context(), id, 0, says("x", "fine")); err != nil {
+			t.Fatal(err)
+		}
+		if at := time.Now().Add(-age); age > 0 {
+			if err := os.Chtimes(linesOf(filepath.Join(dir, id)), at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.WriteFile(infoOf(filepath.Join(dir, "old")), []byte("{]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		since  time.Time
+		ids    []string
+		isRead bool
+	}{{since, []string{"coarse", "new"}, false}, {time.Time{}, []string{"coarse", "new"}, true}} {
+		var ids []string
+		var failed error
+		for info, err := range s.List(t.Context(), history.Filter{Since: test.since}) {
+			if failed = errors.Join(failed, err); err == nil {
+				ids = append(ids, info.ID)
+			}
+		}
+		if slices.Sort(ids); !slices.Equal(ids, test.ids) || (failed != nil) != test.isRead {
+			t.Errorf("since %v: %q, %v", test.since, ids, failed)
 		}
 	}
 }

@@ -219,7 +219,7 @@ func (s *Store) List(ctx context.Context, filter history.Filter) iter.Seq2[histo
 			yield(history.Info{}, err)
 			return
 		}
-		infos, bad, err := s.all()
+		infos, bad, err := s.all(filter.Since)
 		if err != nil {
 			yield(history.Info{}, err)
 			return
@@ -261,9 +261,14 @@ type unread struct {
 	err  error
 }
 
+// clockTolerance is how much earlier than Created the modification time of the lines may be: the clock
+// of a file system is coarser, or that of a file server is late.
+const clockTolerance = time.Minute
+
 // all returns the conversations in the order of a list, with everything except the
-// facts from their lines, and those whose info cannot be read.
-func (s *Store) all() (infos []history.Info, bad []unread, err error) {
+// facts from their lines, and those whose info cannot be read. It does not read the info of most
+// conversations that have not changed since a time.
+func (s *Store) all(since time.Time) (infos []history.Info, bad []unread, err error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("files: list: %w", err)
@@ -279,6 +284,9 @@ func (s *Store) all() (infos []history.Info, bad []unread, err error) {
 		lines, err := os.Stat(linesOf(folder))
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || err != nil && !foldername.IsPossible(entry.Name()) {
 			continue // not a conversation, such as the lost+found of a file system
+		}
+		if err == nil && lines.ModTime().Add(clockTolerance).Before(since) {
+			continue
 		}
 		info, _, infoErr := s.readInfo(folder, "")
 		if errors.Is(infoErr, fs.ErrNotExist) {
