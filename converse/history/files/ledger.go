@@ -37,6 +37,8 @@ type ledger struct {
 	head []byte // the beginning of the file that was read; nil if none
 	base int64  // the length of its first line
 	read int64  // how far it was read
+
+	settled bool // the name of the file is known to be on the disk
 }
 
 // Reserve implements [budget.Ledger].
@@ -141,7 +143,7 @@ func (l *ledger) change(ctx context.Context, do func(*os.File) error) error {
 			l.head = nil
 		}
 		if err == nil && l.read > l.base*4+rewriteFrom {
-			_ = l.rewrite(ctx, file) // the change is written; the next change tries again
+			_ = l.rewrite(ctx, file) // the change is written; the next change tries again, or syncs the name
 		}
 		return err
 	})

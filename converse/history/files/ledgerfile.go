@@ -84,7 +84,7 @@ func (l *ledger) catchUp(file *os.File) error {
 		return err
 	}
 	if l.head == nil || size < l.read || !bytes.Equal(l.head, head[:min(n, len(l.head))]) {
-		l.book, l.head, l.base, l.read = budget.Book{}, nil, 0, 0
+		l.book, l.head, l.base, l.read, l.settled = budget.Book{}, nil, 0, 0, false
 	}
 	if size == l.read {
 		return nil
@@ -200,11 +200,11 @@ func (l *ledger) take(line []byte) error {
 }
 
 // write appends entries after the part of the file that was read; anything after that
-// is an incomplete line. With sync set, write returns when the entries are on the disk.
+// is an incomplete line. With sync set, write returns when the entries and the name of the file are
+// on the disk: the process that created the file may have crashed before it synced the name.
 func (l *ledger) write(file *os.File, sync bool, entries ...entry) error {
 	var text []byte
-	fresh := l.head == nil
-	if fresh {
+	if l.head == nil {
 		first, err := entry{Version: ledgerVersion, Name: rand.Text(), Book: &budget.Book{}}.line()
 		if err != nil {
 			return err
@@ -226,14 +226,24 @@ func (l *ledger) write(file *os.File, sync bool, entries ...entry) error {
 	if err == nil && sync {
 		err = l.store.sync(file)
 	}
-	if err == nil && fresh {
-		err = l.store.syncFolder(l.store.dir)
+	if err == nil && sync && !l.settled {
+		err = l.settle()
 	}
 	if err != nil {
 		return errors.Join(err, file.Truncate(l.read))
 	}
 	l.read += int64(len(text))
 	return nil
+}
+
+// settle returns when the name of the file is on the disk.
+func (l *ledger) settle() error {
+	target, err := writefile.Target(l.path)
+	if err == nil {
+		err = l.store.syncFolder(filepath.Dir(target))
+	}
+	l.settled = err == nil
+	return err
 }
 
 // rewrite replaces the file, which is locked, by one that holds only the current state of the
@@ -268,5 +278,5 @@ func (l *ledger) rewrite(ctx context.Context, old *os.File) error {
 		return err
 	}
 	l.head, l.base, l.read = bytes.Clone(line[:min(len(line), maxLedgerHead)]), int64(len(line)), int64(len(line))
-	return l.store.syncFolder(filepath.Dir(target))
+	return l.settle()
 }

@@ -236,6 +236,53 @@ func TestLedgerIsWrittenAnew(t *testing.T) {
 	}
 }
 
+// A reservation waits until the name of the file is on the disk, also if another process created the file and has
+// crashed before it synced the folder, or if the sync failed when the file was replaced. It does so once, and
+// the file may be behind a link.
+func TestLedgerNameIsSynced(t *testing.T) {
+	dir := t.TempDir()
+	behind, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(behind, "ledger"), filepath.Join(dir, ".ledger.jsonl")); err != nil {
+		t.Skip("without a link: ", err)
+	}
+	s, broken := open(t, dir), errors.New("the disk is broken")
+	var fail error
+	syncs := 0
+	s.sync = func(file *os.File) error {
+		if file.Name() != behind {
+			return nil
+		}
+		syncs++
+		return fail
+	}
+	wants := func(what string, err, want error, least, most int) {
+		t.Helper()
+		if !errors.Is(err, want) || syncs < least || syncs > most {
+			t.Errorf("%s: %v, with %d syncs of the folder", what, err, syncs)
+		}
+		syncs = 0
+	}
+	wants("the first", spends(t, s, "r1"), nil, 1, 1)
+	wants("the second", spends(t, s, "r2"), nil, 0, 0)
+	s.ledger = nil // as another process
+	fail = broken
+	wants("another process that cannot sync", spends(t, s, "r3"), broken, 1, 1)
+	fail = nil
+	wants("another process", spends(t, s, "r3"), nil, 1, 1)
+	l := s.Ledger().(*ledger)
+	fail = broken
+	grow := func(*os.File) error { l.read += l.base*4 + rewriteFrom; return nil } // so much that the file is replaced
+	if err := l.change(t.Context(), grow); err != nil {
+		t.Fatal(err)
+	}
+	fail, syncs = nil, 0
+	wants("after a sync that failed", spends(t, s, "r4"), nil, 1, 1)
+	account(t, s, 12)
+}
+
 // What cannot be written is an error, and counts for nothing then.
 func TestLedgerDoesNotFit(t *testing.T) {
 	dir := t.TempDir()
