@@ -79,7 +79,7 @@ func (m *Manager) Answer(ctx context.Context, a Answering) error {
 	if err := m.maySettle(a, info); err != nil {
 		return err
 	}
-	return m.record(ctx, a, info, wait)
+	return m.record(ctx, a, info, canisters, wait)
 }
 
 // maySettle returns why the approval of a client's call may not be answered like this: it
@@ -143,8 +143,17 @@ func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 	return reason
 }
 
-// record records the answer to wait in the store.
-func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wait canister.Wait) error {
+// check returns why an answer does not answer a wait of a conversation with these canisters.
+func check(ctx context.Context, id string, canisters []canister.Canister, given canister.Answer, now time.Time) error {
+	ctx, copied := context.WithoutCancel(ctx), history.NewMemory()
+	if err := copied.Append(ctx, id, 0, canisters...); err != nil {
+		return err
+	}
+	return waits.Answer(ctx, copied, id, given, now)
+}
+
+// record records the answer to wait in the store. The conversation has the canisters.
+func (m *Manager) record(ctx context.Context, a Answering, info history.Info, canisters []canister.Canister, wait canister.Wait) error {
 	id := info.ID
 	if a.With.Waits != wait.For {
 		return exit.Usagef("--%s does not answer a wait for %s, such as %s; use %s", a.With.Name, wait.For, Word(wait.ID), flagsFor(wait.For))
@@ -158,12 +167,19 @@ func (m *Manager) record(ctx context.Context, a Answering, info history.Info, wa
 	case "happened":
 		given.Content = canister.Texts(a.With.Text)
 	}
-	err := waits.Answer(ctx, m.store, id, given, time.Now())
+	now := time.Now()
+	err := check(ctx, id, canisters, given, now)
+	isWrong := err != nil
+	if !isWrong {
+		err = waits.Answer(ctx, m.store, id, given, now)
+	}
 	switch {
 	case errors.Is(err, waits.ErrNotOpen):
 		return exit.Usagef("%s was answered, or its time ended, just now: %w", Word(wait.ID), err)
-	case err != nil:
+	case isWrong:
 		return exit.Usagef("%w", err)
+	case err != nil:
+		return err
 	case a.Quiet && m.to.JSON: // the events that follow have it
 		return nil
 	case m.to.JSON:
