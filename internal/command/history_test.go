@@ -288,7 +288,10 @@ func TestHistoryPrunes(t *testing.T) {
 	t.Parallel()
 	path, store := shelved(t)
 	contains(t, "standard error", consort(t, "history", "prune", "--config", path).expect(t, exit.Usage).stderr, "--keep DURATION", "history.keep")
-	consort(t, "history", "prune", "--keep", "-1h", "--config", path).expect(t, exit.Usage)
+	for _, keep := range []string{"-1h", "0"} { // also if the configuration has another one
+		contains(t, "--keep "+keep, consort(t, "history", "prune", "--keep", keep, "--set", "history.keep=1ns", "--config", path).expect(t, exit.Usage).stderr,
+			"--keep", "expected a duration longer than 0")
+	}
 	if got := listed(t, consort(t, "history", "prune", "--keep", "1h", "--json", "--config", path).expect(t, exit.Done)); got != "" {
 		t.Errorf("young ones are gone: %q", got)
 	}
