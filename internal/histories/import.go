@@ -29,6 +29,9 @@ func (m *Manager) Import(ctx context.Context, path, id string) error {
 			return exit.Usagef("%w", err)
 		}
 		defer file.Close()
+		if info, err := file.Stat(); err == nil && info.IsDir() {
+			return exit.Usagef("%s is a folder; name a file that consort history export has written", path)
+		}
 		from = file
 	}
 	store := m.raw

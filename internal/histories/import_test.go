@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/terminal"
 )
 
@@ -52,6 +53,17 @@ func TestImportWithdraws(t *testing.T) {
 	}
 	if info, err := store.Info(t.Context(), "talk"); !errors.Is(err, history.ErrNotFound) {
 		t.Errorf("the store has %+v, %v", info, err)
+	}
+}
+
+// A path that names no file is an error of the command line.
+func TestImportOfNoFile(t *testing.T) {
+	m, _ := managing(t, history.NewMemory())
+	folder := t.TempDir()
+	for _, path := range []string{folder, filepath.Join(folder, "none")} {
+		if err := m.Import(t.Context(), path, ""); exit.StatusOf(err) != exit.Usage || !strings.Contains(err.Error(), path) {
+			t.Errorf("Import of %s: %v", path, err)
+		}
 	}
 }
 
