@@ -99,7 +99,7 @@ func Write(ctx context.Context, w io.Writer, store history.Store, format string,
 	return missing, err
 }
 
-// writeLines writes conversations as [Lines], and calls missing for those that do not exist.
+// writeLines writes conversations as [Lines], and calls missing for each that does not exist.
 func writeLines(ctx context.Context, w io.Writer, store history.Store, missing func(error), ids []string) error {
 	for _, id := range ids {
 		begun := false

@@ -58,7 +58,7 @@ type form interface {
 
 // Export writes the conversations with the given IDs, in their order. An ID
 // that the store does not know is an error that has [history.ErrNotFound] in its chain, see
-// [Options.Missing]. If there is none that it knows, Export writes nothing.
+// [Options.Missing]. Export writes nothing if all of them are missing.
 //
 // It writes each message, and each call with its result, with a single Write, so that w can
 // inspect the text. It holds no more than the calls of one message in memory.

@@ -262,7 +262,7 @@ type unread struct {
 }
 
 // clockTolerance is how much earlier than Created the modification time of the lines may be: the clock
-// of a file system is coarser, or that of a file server is late.
+// of a file system is coarser, or a file server has a late clock.
 const clockTolerance = time.Minute
 
 // all returns the conversations in the order of a list, with everything except the
