@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
+	"time"
 )
 
 // Options configure Replace; nil is the zero value.
@@ -90,10 +91,28 @@ func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) er
 	if info, err = finish(file, o.Sync, write); err != nil {
 		return nil, err
 	}
-	if err = os.Rename(name, target); err == nil && o.Sync {
+	if err = move(name, target); err == nil && o.Sync {
 		err = SyncPath(filepath.Dir(target), syncFile)
 	}
 	return info, err
+}
+
+// moveTimeout bounds how long move waits for other programs.
+const moveTimeout = 2 * time.Second
+
+// renameFile and isInUse are variables for tests.
+var renameFile, isInUse = os.Rename, isSharing
+
+// move renames a file over target. Windows refuses that while another program, or another goroutine of this one,
+// has target open, for example to read it; move then tries again for a short time.
+func move(name, target string) error {
+	for pause, began := time.Millisecond, time.Now(); ; pause *= 2 {
+		err := renameFile(name, target)
+		if err == nil || !isInUse(err) || time.Since(began)+pause > moveTimeout {
+			return err
+		}
+		time.Sleep(pause)
+	}
 }
 
 // syncFile syncs a file or a folder. It is a variable for tests.

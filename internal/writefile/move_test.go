@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package writefile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A rename waits for a short time while another program has the file open.
+func TestReplaceOfOpenFile(t *testing.T) {
+	defer func() { renameFile, isInUse = os.Rename, isSharing }()
+	inUse, denied := errors.New("in use"), errors.New("denied")
+	isInUse = func(err error) bool { return errors.Is(err, inUse) }
+	for _, test := range []struct {
+		open time.Duration // how long another program has the file open
+		fail error
+		want error
+		took time.Duration // at most
+	}{
+		{0, nil, nil, 0},
+		{time.Second, inUse, nil, moveTimeout},
+		{time.Hour, inUse, inUse, moveTimeout},
+		{time.Hour, denied, denied, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			renameFile = func(from, to string) error {
+				if time.Since(began) < test.open {
+					return test.fail
+				}
+				return os.Rename(from, to)
+			}
+			path := filepath.Join(t.TempDir(), "file")
+			_, err := Replace(path, nil, func(file *os.File) error { _, err := file.WriteString("text"); return err })
+			if took := time.Since(began); !errors.Is(err, test.want) || took > test.took {
+				t.Errorf("open for %v: %v after %v", test.open, err, took)
+			}
+			if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); (len(names) == 1) != (test.want == nil) {
+				t.Errorf("open for %v: left are %q", test.open, names)
+			}
+		})
+	}
+}
