@@ -151,7 +151,7 @@ func (c *Chat) resume(ctx context.Context, id string) error {
 	case id == "":
 		return c.listRecent(ctx, store)
 	default:
-		info, err := histories.Known(ctx, store, id)
+		info, err := c.Location.Known(ctx, store, id)
 		if err != nil {
 			return err
 		}

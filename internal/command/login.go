@@ -109,7 +109,7 @@ func loginAt(p *program, cfg *config.Config, name string, set func(*login.Option
 	if options.Store, err = stored.Open(); err != nil {
 		return err
 	}
-	options.Hint, options.Logger = logins.Hint(name), assembly.Logger
+	options.Hint, options.Logger = p.loginHint(name), assembly.Logger
 	if set != nil {
 		if err := set(options); err != nil {
 			return err
@@ -228,7 +228,7 @@ func runLogins(ctx context.Context, p *program) error {
 		if p.json {
 			return errors.Join(p.screen.PrintDocument(list), unreadable)
 		}
-		p.screen.Print(list.Text(p.screen.Results))
+		p.screen.Print(list.Text(p.screen.Results, p.loginHint))
 		return errors.Join(unreadable, p.screen.Err())
 	})
 }

@@ -117,14 +117,14 @@ func TestLoginCommand(t *testing.T) {
 	s, file := guardedConfig(t, authserver.Behaviour{})
 
 	report := consort(t, "check", "--offline", "--config", file).expect(t, exit.Tool)
-	contains(t, "check", report.stdout, "needs login", "consort login notes")
+	contains(t, "check", report.stdout, "needs login", "consort login notes --config "+file)
 	call := consort(t, "call", "notes", "write", "{}", "--config", file)
 	if call.status == 0 {
 		t.Fatal("a call without a login works")
 	}
-	contains(t, "the call", call.stderr+call.stdout, "UNAUTHORIZED: ", "consort login notes")
+	contains(t, "the call", call.stderr+call.stdout, "UNAUTHORIZED: ", "consort login notes --config "+file)
 	list := consort(t, "logins", "--config", file).expect(t, exit.Done)
-	contains(t, "logins", list.stdout, "notes", "needs login", "consort login notes")
+	contains(t, "logins", list.stdout, "notes", "needs login", "consort login notes --config "+file)
 
 	logIn(t, file)
 
@@ -144,6 +144,18 @@ func TestLoginCommand(t *testing.T) {
 	contains(t, "logout", out.stdout, "logged out of notes")
 	contains(t, "check", consort(t, "check", "--offline", "--config", file).expect(t, exit.Tool).stdout, "needs login")
 	consort(t, "logout", "notes", "--config", file).expect(t, exit.Usage)
+}
+
+// Clients of a gateway do not see where its configuration is.
+func TestLoginHintForClients(t *testing.T) {
+	p := &program{}
+	p.location.Config.File = "work.toml"
+	for forClients, want := range map[bool]string{false: "type: consort login notes --config work.toml", true: "type: consort login notes"} {
+		p.needs.forClients = forClients
+		if got := p.loginHint("notes"); got != want {
+			t.Errorf("for clients %v: %s", forClients, got)
+		}
+	}
 }
 
 func TestLoginWithACode(t *testing.T) {

@@ -37,7 +37,7 @@ func runPins(p *program) error {
 	if err != nil {
 		return err
 	}
-	return printResult(p, list, list.Text(p.screen.Results))
+	return printResult(p, list, list.Text(p.screen.Results, p.location.CommandLine("pins accept ENSEMBLE TOOL FINGERPRINT")))
 }
 
 func runAcceptPins(p *program, args []string) error {

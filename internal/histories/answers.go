@@ -59,7 +59,7 @@ type Answering struct {
 // Answer lists the open waits of a conversation, or answers one.
 func (m *Manager) Answer(ctx context.Context, a Answering) error {
 	id := a.ID
-	info, err := Known(ctx, m.store, id)
+	info, err := m.at.Known(ctx, m.store, id)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (m *Manager) Answer(ctx context.Context, a Answering) error {
 	if a.With == nil {
 		return m.showWaits(info, waits, canisters)
 	}
-	wait, err := pick(id, waits, canisters, a.Wait, now)
+	wait, err := m.pick(id, waits, canisters, a.Wait, now)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (m *Manager) maySettle(a Answering, info history.Info) error {
 }
 
 // pick returns the wait that the command line selects.
-func pick(id string, waits []canister.Wait, canisters []canister.Canister, which string, now time.Time) (canister.Wait, error) {
+func (m *Manager) pick(id string, waits []canister.Wait, canisters []canister.Canister, which string, now time.Time) (canister.Wait, error) {
 	var found []canister.Wait
 	for _, wait := range waits {
 		if which == "" || strings.HasPrefix(wait.ID, which) {
@@ -108,9 +108,9 @@ func pick(id string, waits []canister.Wait, canisters []canister.Canister, which
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return canister.Wait{}, exit.Usagef("%d waits match; name one of them with its WAIT, as listed by: consort approve %s", len(found), Word(id))
+		return canister.Wait{}, exit.Usagef("%d waits match; name one of them with its WAIT, as listed by: %s", len(found), m.at.CommandLine("approve "+Word(id)))
 	case which != "":
-		return canister.Wait{}, exit.Usagef("%s; list the open waits with consort approve %s", whyNot(which, canisters, now), Word(id))
+		return canister.Wait{}, exit.Usagef("%s; list the open waits with: %s", whyNot(which, canisters, now), m.at.CommandLine("approve "+Word(id)))
 	}
 	for _, c := range slices.Backward(canisters) {
 		if wait, is := c.(canister.Wait); is {

@@ -132,7 +132,7 @@ func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable 
 		}
 	}
 	for _, id := range ids {
-		info, err := Known(ctx, m.store, id)
+		info, err := m.at.Known(ctx, m.store, id)
 		if errors.Is(err, history.ErrNotFound) && !e.chooses() {
 			return nil, err
 		}

@@ -24,14 +24,14 @@ type Choice struct {
 
 // Find returns the stored information about the selected conversation, or only the ID of
 // a new one.
-func Find(ctx context.Context, store history.Store, want Choice) (history.Info, error) {
+func (l *Location) Find(ctx context.Context, store history.Store, want Choice) (history.Info, error) {
 	switch {
 	case want.Last:
-		return latest(ctx, store)
+		return l.latest(ctx, store)
 	case want.ID == "":
 		return history.Info{ID: NewID()}, nil
 	}
-	info, err := Known(ctx, store, want.ID)
+	info, err := l.Known(ctx, store, want.ID)
 	if errors.Is(err, history.ErrNotFound) && !want.Must {
 		return history.Info{ID: want.ID}, nil
 	}
@@ -39,26 +39,26 @@ func Find(ctx context.Context, store history.Store, want Choice) (history.Info, 
 }
 
 // Known returns the stored information about a conversation that must exist.
-func Known(ctx context.Context, store history.Store, id string) (history.Info, error) {
+func (l *Location) Known(ctx context.Context, store history.Store, id string) (history.Info, error) {
 	if err := history.CheckID(id); err != nil {
 		return history.Info{}, exit.Usagef("%w", err)
 	}
 	info, err := store.Info(ctx, id)
 	if errors.Is(err, history.ErrNotFound) {
-		return info, exit.Usagef("there is no conversation %s; consort history list prints all of them: %w", Word(id), history.ErrNotFound)
+		return info, exit.Usagef("there is no conversation %s; %s prints all of them: %w", Word(id), l.CommandLine("history list"), history.ErrNotFound)
 	}
 	return info, err
 }
 
 // latest returns the conversation that was changed last, among conversations without an
 // owner. Conversations of this command have no owner.
-func latest(ctx context.Context, store history.Store) (history.Info, error) {
+func (l *Location) latest(ctx context.Context, store history.Store) (history.Info, error) {
 	for info, err := range store.List(ctx, history.Filter{}) {
 		if err != nil || info.Owner == "" && !clientcalls.IsApproval(info) {
 			return info, err
 		}
 	}
-	return history.Info{}, exit.Usagef("there is no conversation to continue yet; start one with consort chat")
+	return history.Info{}, exit.Usagef("there is no conversation to continue yet; start one with %s", l.CommandLine("chat"))
 }
 
 // NewID returns an ID that people can type: the date, and random letters that are

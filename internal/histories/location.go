@@ -231,12 +231,12 @@ func (l *Location) find(ctx context.Context, cfg *config.Config, create bool) er
 }
 
 // CommandLine returns a command line for later, with the configuration and the store of
-// this one, but without settings of --set, which can be secrets.
+// this one, but without settings of --set, which can be secrets. The command login has no store.
 func (l *Location) CommandLine(command string) string {
 	for _, argument := range l.Config.Arguments() {
 		command += " " + argument[0] + " " + Word(argument[1])
 	}
-	if l.Flag != "" {
+	if name, _, _ := strings.Cut(command, " "); l.Flag != "" && name != "login" {
 		command += " --history " + Word(l.Flag)
 	}
 	return "consort " + command

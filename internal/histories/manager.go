@@ -83,7 +83,7 @@ func (m *Manager) Close() error { return m.store.Close() }
 // Fork copies the first canisters of a conversation, or all if whole is set, to a new
 // conversation and prints its ID. An empty ID means a random one.
 func (m *Manager) Fork(ctx context.Context, from string, at int, whole bool, to string) error {
-	info, err := Known(ctx, m.store, from)
+	info, err := m.at.Known(ctx, m.store, from)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func taken(err error, id string) error {
 
 // Describe changes the title or the tags of a conversation.
 func (m *Manager) Describe(ctx context.Context, id string, change history.Change) error {
-	if _, err := Known(ctx, m.store, id); err != nil {
+	if _, err := m.at.Known(ctx, m.store, id); err != nil {
 		return err
 	}
 	if _, err := change.Apply(history.Info{}); err != nil {
@@ -127,7 +127,7 @@ func (m *Manager) Describe(ctx context.Context, id string, change history.Change
 
 // Delete deletes a conversation permanently. A damaged one is deleted too.
 func (m *Manager) Delete(ctx context.Context, id string) error {
-	_, err := Known(ctx, m.store, id)
+	_, err := m.at.Known(ctx, m.store, id)
 	_, damaged := errors.AsType[*history.CorruptError](err)
 	switch {
 	case err == nil, damaged:

@@ -25,7 +25,7 @@ type ConversationShown struct {
 // it also prints intents, waits and answers, and messages without content. JSON always has
 // all canisters.
 func (m *Manager) Show(ctx context.Context, id string, full bool) error {
-	info, err := Known(ctx, m.store, id)
+	info, err := m.at.Known(ctx, m.store, id)
 	if err != nil {
 		return err
 	}

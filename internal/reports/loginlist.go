@@ -61,14 +61,14 @@ func (l *LoginList) Add(server string, options *login.Options, stored *login.Log
 	l.Logins = append(l.Logins, one)
 }
 
-// Text renders the list for people.
-func (l *LoginList) Text(paint terminal.Palette) string {
+// Text renders the list for people. Hint returns how to log in at a server.
+func (l *LoginList) Text(paint terminal.Palette, hint func(server string) string) string {
 	if len(l.Logins) == 0 {
 		return "no server needs a login\n"
 	}
 	var rows [][]string
 	for _, one := range l.Logins {
-		rows = append(rows, []string{display.Line(cmp.Or(one.Server, "(another file)")), one.State, display.Line(one.URL), one.remark()})
+		rows = append(rows, []string{display.Line(cmp.Or(one.Server, "(another file)")), one.State, display.Line(one.URL), one.remark(hint)})
 	}
 	return terminal.Table(rows, func(_, column int, cell string) string {
 		switch {
@@ -85,20 +85,20 @@ func (l *LoginList) Text(paint terminal.Palette) string {
 	})
 }
 
-func (l *Login) remark() string {
+func (l *Login) remark(hint func(string) string) string {
 	if l.Client == "" {
-		return l.lasts()
+		return l.lasts(hint)
 	}
 	const short = 8 // consort logout takes the beginning of an ID
-	return strings.TrimSuffix("client "+display.Line(textcut.Prefix(l.Client, short))+" of the gateway, "+l.lasts(), ", ")
+	return strings.TrimSuffix("client "+display.Line(textcut.Prefix(l.Client, short))+" of the gateway, "+l.lasts(hint), ", ")
 }
 
-func (l *Login) lasts() string {
+func (l *Login) lasts(hint func(string) string) string {
 	switch {
 	case l.Ended != "":
 		return "the authorization server ended it: " + display.Line(l.Ended)
 	case l.State == NeedsLogin && l.Server != "" && l.Client == "":
-		return "type: consort login " + display.Line(l.Server)
+		return display.Line(hint(l.Server))
 	case !l.Expires.IsZero():
 		return "until " + l.Expires.Local().Format(time.DateTime)
 	case !l.Since.IsZero():

@@ -54,8 +54,9 @@ func (l *PinList) Add(file string, entries []pins.Entry) {
 	}
 }
 
-// Text renders the list for people, grouped by ensemble, followed by the changes.
-func (l *PinList) Text(paint terminal.Palette) string {
+// Text renders the list for people, grouped by ensemble, followed by the changes and the command that accepts
+// them.
+func (l *PinList) Text(paint terminal.Palette, accept string) string {
 	if len(l.Pins) == 0 {
 		return "nothing is pinned yet: tools are pinned when they are first listed, for example by consort tools\n"
 	}
@@ -85,7 +86,7 @@ func (l *PinList) Text(paint terminal.Palette) string {
 	if changes.Len() == 0 {
 		return list
 	}
-	return list + changes.String() + "\naccept a change or a new tool with: consort pins accept ENSEMBLE TOOL FINGERPRINT\n"
+	return list + changes.String() + "\naccept a change or a new tool with: " + accept + "\n"
 }
 
 // AcceptedText renders the pins that were accepted, for people.

@@ -31,7 +31,7 @@ func TestDatesAreLocal(t *testing.T) {
 	}
 	defer file.Close()
 	paint := terminal.NewScreen(file, file).Results
-	all := l.Text(paint) + NewApprovalList([]approvals.Stored{{Allowed: at}}).Text(paint)
+	all := l.Text(paint, "") + NewApprovalList([]approvals.Stored{{Allowed: at}}).Text(paint)
 	if strings.Count(all, "2026-11-30") != 6 || strings.Contains(all, "2026-11-29") {
 		t.Errorf("the dates are\n%s", all)
 	}

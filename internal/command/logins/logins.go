@@ -125,8 +125,10 @@ func (l *Logins) CanStore(ctx context.Context) error {
 	return err
 }
 
-// Hint tells a person how to log in at a server.
-func Hint(server string) string { return "type: consort login " + server }
+// Hint tells a person how to log in at a server of a configuration.
+func Hint(at *histories.Location, server string) string {
+	return "type: " + at.CommandLine("login "+histories.Word(server))
+}
 
 // Text lists the servers that have a login.
 func (l *Logins) Text() string {

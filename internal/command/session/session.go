@@ -81,12 +81,12 @@ func (o Options) Open(ctx context.Context, p Program, assembly *config.Assembly)
 		options.ID, options.History = cmp.Or(o.Want.ID, histories.NewID()), o.History
 	} else {
 		var err error
-		if s.Was, err = histories.Find(ctx, s.Store, o.Want); err != nil {
+		if s.Was, err = p.Location.Find(ctx, s.Store, o.Want); err != nil {
 			return nil, err
 		}
 		options.Log, options.ID = s.Store, s.Was.ID
 		if clientcalls.IsApproval(s.Was) {
-			return nil, exit.Usagef("%s is the approval of a client's call and no conversation; see it with: consort approve %s", histories.Word(s.Was.ID), histories.Word(s.Was.ID))
+			return nil, exit.Usagef("%s is the approval of a client's call and no conversation; see it with: %s", histories.Word(s.Was.ID), p.Location.CommandLine("approve "+histories.Word(s.Was.ID)))
 		}
 		if s.Foreign, err = ofAnother(ctx, p, assembly, s.Was); err != nil {
 			return nil, err
