@@ -89,7 +89,7 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 		Client:      mcpadapter.ClientOptions{ClientName: "consort", ClientVersion: version(), Elicit: with.elicit},
 		Telemetry:   seen,
 		Replaceable: p.needs.replaceable,
-		LoginHint:   p.loginHint,
+		LoginHint:   loginHint(p),
 		ForClients:  p.needs.forClients,
 	}
 	assembly, err := p.reassemble(cfg, nil)
@@ -99,13 +99,15 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	return assembly, err
 }
 
-// loginHint tells a person how to log in at a server. Clients of a gateway, which read it in the results of calls, do
-// not see where the configuration is.
-func (p *program) loginHint(server string) string {
-	if p.needs.forClients {
-		return logins.Hint(&histories.Location{}, server)
+// loginHint returns a function that tells a person how to log in at a server. Clients of a gateway, which read it in
+// the results of calls, do not see where the configuration is.
+func loginHint(p *program) func(server string) string {
+	return func(server string) string {
+		if p.needs.forClients {
+			return logins.Hint(&histories.Location{}, server)
+		}
+		return logins.Hint(&p.location, server)
 	}
-	return logins.Hint(&p.location, server)
 }
 
 // reassemble assembles a configuration that replaces the one of an assembly, which is nil

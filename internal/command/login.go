@@ -109,7 +109,7 @@ func loginAt(p *program, cfg *config.Config, name string, set func(*login.Option
 	if options.Store, err = stored.Open(); err != nil {
 		return err
 	}
-	options.Hint, options.Logger = p.loginHint(name), assembly.Logger
+	options.Hint, options.Logger = loginHint(p)(name), assembly.Logger
 	if set != nil {
 		if err := set(options); err != nil {
 			return err
@@ -228,7 +228,7 @@ func runLogins(ctx context.Context, p *program) error {
 		if p.json {
 			return errors.Join(p.screen.PrintDocument(list), unreadable)
 		}
-		p.screen.Print(list.Text(p.screen.Results, p.loginHint))
+		p.screen.Print(list.Text(p.screen.Results, loginHint(p)))
 		return errors.Join(unreadable, p.screen.Err())
 	})
 }

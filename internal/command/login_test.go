@@ -152,7 +152,7 @@ func TestLoginHintForClients(t *testing.T) {
 	p.location.Config.File = "work.toml"
 	for forClients, want := range map[bool]string{false: "type: consort login notes --config work.toml", true: "type: consort login notes"} {
 		p.needs.forClients = forClients
-		if got := p.loginHint("notes"); got != want {
+		if got := loginHint(p)("notes"); got != want {
 			t.Errorf("for clients %v: %s", forClients, got)
 		}
 	}
