@@ -58,7 +58,7 @@ func transportNames() []Transport {
 	return names
 }
 
-// clientOptions returns those of the program with what the configuration of a server sets.
+// clientOptions returns the client options of the program, changed as the configuration of a server says.
 func (o *AssembleOptions) clientOptions(name, protocol string, sampling, callRoots bool, roots []Root) mcpadapter.ClientOptions {
 	client := o.Client
 	client.Server, client.Logger, client.Protocol = name, o.Logger, protocol
