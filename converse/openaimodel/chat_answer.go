@@ -242,6 +242,10 @@ func (a *accumulator) callFor(index int64, numbered bool, id, name, arguments st
 	} else if c = a.byID(id); c == nil && len(a.calls) > 0 {
 		c = a.calls[len(a.calls)-1]
 	}
+	if c != nil && c.replaces(id, name, arguments) {
+		c.arguments, c.state = nil, jsonState{}
+		return c
+	}
 	if c != nil && !c.ends(a.delta, numbered, id, name, arguments) {
 		return c
 	}
@@ -274,6 +278,13 @@ func (a *accumulator) byID(id string) *call {
 		}
 	}
 	return nil
+}
+
+// replaces reports whether a fragment has the arguments of a call that began with {}: Envoy AI
+// Gateway and LiteLLM send {} first. The next call would have a name, or another ID.
+func (c *call) replaces(id, name, arguments string) bool {
+	return name == "" && (id == "" || id == c.id) && c.state.finished && strings.TrimSpace(arguments) != "" &&
+		string(bytes.TrimSpace(c.arguments)) == "{}"
 }
 
 // ends reports whether a fragment that looks like part of the call begins another one.

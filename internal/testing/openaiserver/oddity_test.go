@@ -156,6 +156,9 @@ func (a *assembly) fragment(f fragment) {
 	if json.Unmarshal(f.Function.Arguments, &piece) != nil {
 		piece = string(f.Function.Arguments)
 	}
+	if at.args == "{}" && piece != "" { // a placeholder
+		at.args = ""
+	}
 	at.args += piece
 }
 
