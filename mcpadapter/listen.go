@@ -62,6 +62,9 @@ func (c *httpConnection) listen(late time.Time, tried, missed func()) {
 			if c.gaveUp(err, refused, opened) {
 				return
 			}
+			if refusesID(err) {
+				lastID = "" // the next stream reports changes as missed
+			}
 			wait = min(2*wait, lastRetry)
 		} else {
 			if opened || time.Now().After(late) {
@@ -110,6 +113,17 @@ func (c *httpConnection) gaveUp(err error, refused int, opened bool) bool {
 		return true
 	}
 	return false
+}
+
+// refusesID reports whether err may be a refusal of the Last-Event-ID, whose event the server has
+// dropped: the SDK for Go answers 400, those for TypeScript and Python answer 500. Status 401
+// refuses the token, and 409 a second stream.
+func refusesID(err error) bool {
+	var status *statusError
+	if !errors.As(err, &status) || status.status == http.StatusUnauthorized || status.status == http.StatusConflict {
+		return false
+	}
+	return status.status == http.StatusInternalServerError || refusesToTell(err)
 }
 
 func (c *httpConnection) openStream(lastID string) (*http.Response, error) {

@@ -86,6 +86,43 @@ func TestStreamIsRefusedOnce(t *testing.T) {
 	}
 }
 
+// A server that no longer has the event after which a stream was cut off refuses to continue
+// there: the stream is opened from now on. One that is busy, or wants another token, is asked
+// for the rest again.
+func TestStreamIsRefusedForItsLastEvent(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]string{400: "", 403: "", 500: "", 401: "7", 409: "7", 429: "7", 502: "7", 503: "7", 504: "7"} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan string, 100)
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+				if m.Method != "GET" {
+					return false
+				}
+				last := r.Header.Get("Last-Event-ID")
+				asked <- last
+				switch len(asked) {
+				case 1:
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprint(w, "retry: 1\nid: 7\ndata:\n\n")
+				case 2:
+					w.WriteHeader(status)
+				default:
+					mcptest.StartStream(w)(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+					<-r.Context().Done()
+				}
+				return true
+			})
+			mcptest.Await(t, "the change", openScripted(t, s).Changed())
+			for i, want := range []string{"", "7", want} {
+				if got := mcptest.Await(t, "a stream", asked); got != want {
+					t.Errorf("request %d asks for what follows %q, want %q", i+1, got, want)
+				}
+			}
+		})
+	}
+}
+
 // The same with the newest protocol: a request to listen that was acknowledged is made again,
 // also after a refusal.
 func TestListeningIsRefusedOnce(t *testing.T) {
