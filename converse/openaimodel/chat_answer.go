@@ -166,7 +166,7 @@ func (a *accumulator) message(delta gjson.Result, piece bool) {
 			}
 		case "reasoning_details":
 			a.details.add(value, piece)
-			a.idle = a.idle && len(value.Array()) == 0
+			a.idle = a.idle && !value.Get("0").Exists()
 		case "tool_calls":
 			calls = value
 		case "function_call":
@@ -373,18 +373,20 @@ func contentOf(value gjson.Result) (text, thought string) {
 	if !value.IsArray() {
 		return stringOf(value), ""
 	}
+	var said, thinking strings.Builder
 	value.ForEach(func(_, p gjson.Result) bool {
 		if p.Get("type").Str == "thinking" {
 			p.Get("thinking").ForEach(func(_, inner gjson.Result) bool {
-				thought += stringOf(inner) + stringOf(inner.Get("text"))
+				thinking.WriteString(stringOf(inner))
+				thinking.WriteString(stringOf(inner.Get("text")))
 				return true
 			})
 			return true
 		}
-		text += stringOf(p.Get("text"))
+		said.WriteString(stringOf(p.Get("text")))
 		return true
 	})
-	return text, thought
+	return said.String(), thinking.String()
 }
 
 // jsonState tracks a JSON object as it arrives, reading each byte only once.

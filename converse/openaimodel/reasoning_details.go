@@ -5,12 +5,17 @@ package openaimodel
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/consort-go/consort/internal/jsontext"
 )
+
+// maxDetails limits the details of one answer. Some servers send each piece of a text as an
+// element without an index.
+const maxDetails = 1 << 16
 
 // details are the reasoning_details of a message. OpenRouter requires them unchanged and
 // in order when the results of calls are sent (openrouter.ai/docs, Reasoning Tokens,
@@ -25,6 +30,12 @@ type detail struct {
 
 // payloads are the members whose pieces are concatenated.
 var payloads = map[string]bool{"text": true, "summary": true, "data": true}
+
+// payload is the value of such a member so far.
+type payload []byte
+
+// MarshalText implements [encoding.TextMarshaler].
+func (p payload) MarshalText() ([]byte, error) { return p, nil }
 
 // add adds details. If piece is true, they can continue earlier ones.
 func (d *details) add(value gjson.Result, piece bool) {
@@ -41,13 +52,11 @@ func (d *details) add(value gjson.Result, piece bool) {
 
 func (d *details) addOne(one gjson.Result, piece bool) {
 	kind, index, id := one.Get("type").String(), one.Get("index").String(), stringOf(one.Get("id"))
-	var to *detail
-	for _, known := range d.list {
-		if piece && index != "" && known.kind == kind && known.index == index && (id == "" || known.id == "" || known.id == id) {
-			to = known
-		}
-	}
+	to := d.continued(kind, index, id, piece)
 	if to == nil {
+		if len(d.list) == maxDetails {
+			return
+		}
 		to = &detail{kind: strings.Clone(kind), index: strings.Clone(index), members: map[string]any{}}
 		d.list = append(d.list, to)
 	}
@@ -57,9 +66,10 @@ func (d *details) addOne(one gjson.Result, piece bool) {
 	one.ForEach(func(key, value gjson.Result) bool {
 		name := strings.Clone(key.Str)
 		before, known := to.members[name]
-		switch text, both := before.(string); {
-		case both && payloads[name] && value.Type == gjson.String:
-			to.members[name] = text + value.Str
+		switch {
+		case payloads[name] && value.Type == gjson.String:
+			text, _ := before.(payload)
+			to.members[name] = append(text, value.Str...)
 		case value.Type == gjson.String:
 			to.members[name] = strings.Clone(value.Str)
 		case value.Type != gjson.Null || !known:
@@ -67,6 +77,20 @@ func (d *details) addOne(one gjson.Result, piece bool) {
 		}
 		return true
 	})
+}
+
+// continued returns the latest detail that a piece continues, among the last maxItems; nil if
+// it begins another one.
+func (d *details) continued(kind, index, id string, piece bool) *detail {
+	if !piece || index == "" {
+		return nil
+	}
+	for _, known := range slices.Backward(d.list[max(0, len(d.list)-maxItems):]) {
+		if known.kind == kind && known.index == index && (id == "" || known.id == "" || known.id == id) {
+			return known
+		}
+	}
+	return nil
 }
 
 // text returns the details as JSON; nil for an empty list.
