@@ -589,6 +589,39 @@ func TestSilenceAfterTheEnd(t *testing.T) {
 	}
 }
 
+// A server that has said all, and then sends only signs of life, has said all after a while.
+func TestSignsOfLifeAfterTheEnd(t *testing.T) {
+	finished, _, _ := strings.Cut(hello, "data: [DONE]")
+	for _, sign := range []string{": alive\n\n", `data: {"choices":[]}` + "\n\n"} {
+		for _, idle := range []time.Duration{0, -1, 15 * time.Second} {
+			synctest.Test(t, func(t *testing.T) {
+				client := modeltest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+					text := finished
+					for {
+						io.WriteString(w, text)
+						w.(http.Flusher).Flush()
+						text = sign
+						select {
+						case <-r.Context().Done():
+							return
+						case <-time.After(3 * time.Second):
+						}
+					}
+				}))
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+				defer cancel()
+				options := openaimodel.Options{HTTPClient: client, IdleTimeout: idle}
+				got := modeltest.Run(ctx, newModel(t, "http://localhost", options), newRequest())
+				if took := time.Since(began); got.Err != nil || got.Replies != 1 || got.Text != "Hello." || took > 11*time.Second {
+					t.Errorf("%q, %s: after %s: %+v", sign, idle, took, got)
+				}
+			})
+		}
+	}
+}
+
 // TestCancel: the end of the context, and leaving the loop, end the request.
 func TestCancel(t *testing.T) {
 	gone := make(chan struct{}, 2)

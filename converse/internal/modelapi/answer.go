@@ -4,6 +4,7 @@ package modelapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,8 +19,8 @@ import (
 )
 
 const (
-	// afterFinish limits the wait for the end of a stream whose answer is complete. The
-	// usage may still follow.
+	// afterFinish limits the wait for the end of a stream whose answer is complete, also
+	// if the server sends signs of life. The usage may still follow.
 	afterFinish = 10 * time.Second
 	// afterDone limits the wait for the end of a response after the last event. The
 	// connection can be reused only if the response was read to its end.
@@ -130,7 +131,7 @@ func (x *Exchange) readEvents(res *http.Response, answer Accumulator, events *ss
 			return nil
 		case state.Complete:
 			x.mayBeOver = true
-			in.atMost(afterFinish)
+			in.limit, in.patience = atMost(in.limit, afterFinish), atMost(in.patience, afterFinish)
 		}
 	}
 	return nil
@@ -197,17 +198,15 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// atMost reduces the time limit.
-func (b *answerBody) atMost(limit time.Duration) {
-	if b.limit <= 0 || b.limit > limit {
-		b.limit = limit
-	}
+// atMost returns the smaller limit. A limit that is not positive means no limit.
+func atMost(limit, most time.Duration) time.Duration {
+	return min(cmp.Or(max(limit, 0), most), most)
 }
 
 // drain reads to the end of the body if it is near.
 func (b *answerBody) drain() {
 	b.x.mayBeOver = true
-	b.atMost(afterDone)
+	b.limit = atMost(b.limit, afterDone)
 	var rest [512]byte
 	for range 8 {
 		if _, err := b.Read(rest[:]); err != nil {
