@@ -73,9 +73,14 @@ func (l *LineReader) fill() error {
 	}
 }
 
-// LooksLikeMessage reports whether a trimmed line begins like an object or a batch.
+// LooksLikeMessage reports whether a trimmed line begins like an object or a batch of
+// objects. Many log lines begin with a word or a time in brackets.
 func LooksLikeMessage(line []byte) bool {
-	return len(line) > 0 && (line[0] == '{' || line[0] == '[')
+	if batch, found := bytes.CutPrefix(line, []byte("[")); found {
+		line = bytes.TrimSpace(batch)
+		return len(line) == 0 || line[0] == '{'
+	}
+	return len(line) > 0 && line[0] == '{'
 }
 
 // trim removes white space and the byte order mark that .NET programs write first.

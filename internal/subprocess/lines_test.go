@@ -30,7 +30,12 @@ func TestLineReader(t *testing.T) {
 		"half message":         {ping + "\n" + ping[:20], []string{ping}, ErrHalfMessage},
 		"half a stray line":    {"good b", []string{"good b"}, ErrStdoutClosed},
 		"long message":         {ping + "\n" + `{"a":"` + long + `"}` + "\n", []string{ping}, ErrMessageTooLarge},
-		"long batch":           {`[` + long + "\n", nil, ErrMessageTooLarge},
+		"half batch":           {`[ {"jsonrpc"`, nil, ErrHalfMessage},
+		"begin of a batch":     {"[", nil, ErrHalfMessage},
+		"begin of a message":   {"{", nil, ErrHalfMessage},
+		"a last log line":      {"[ERROR] API_KEY is not set", []string{"[ERROR] API_KEY is not set"}, ErrStdoutClosed},
+		"a time":               {"[12:00:01] no key", []string{"[12:00:01] no key"}, ErrStdoutClosed},
+		"long batch":           {`[{"a":"` + long + "\n", nil, ErrMessageTooLarge},
 		"long, without end":    {`{"a":"` + long, nil, ErrMessageTooLarge},
 		"as long as allowed":   {"{" + long[:198] + "\n", []string{"{" + long[:198]}, ErrStdoutClosed},
 		"one byte longer":      {"{" + long[:200] + "\n", nil, ErrMessageTooLarge},
@@ -58,10 +63,17 @@ func TestLineReader(t *testing.T) {
 
 // A line that cannot be a message is cut and not kept, and the next lines are read.
 func TestLineReaderLongNoise(t *testing.T) {
-	noise := strings.Repeat("progress… ", 1<<20)
+	testLineReaderLongNoise(t, "progress… ")
+}
+
+// The same with a line in the usual form of logs, which is not a batch.
+func TestLineReaderLongLogLine(t *testing.T) { testLineReaderLongNoise(t, "[INFO] progress… ") }
+
+func testLineReaderLongNoise(t *testing.T, begin string) {
+	noise := begin + strings.Repeat("progress… ", 1<<20)
 	lines := NewLineReader(strings.NewReader(noise+"\n"+ping+"\n"), 1<<20)
 	line, err := lines.Next()
-	if err != nil || !strings.HasPrefix(string(line), "progress… progress…") {
+	if err != nil || !strings.HasPrefix(string(line), begin+"progress…") {
 		t.Fatalf("next = %.40q, %v; want the beginning of the noise", line, err)
 	}
 	var logged string
