@@ -19,8 +19,9 @@ func BenchmarkHistory(b *testing.B) {
 	if err := canister.Encode(&lines, history...); err != nil {
 		b.Fatal(err)
 	}
+	discard := struct{ io.Writer }{io.Discard} // with io.Discard itself, Encode only checks
 	for name, work := range map[string]func(){
-		"Encode": func() { _ = canister.Encode(io.Discard, history...) },
+		"Encode": func() { _ = canister.Encode(discard, history...) },
 		"Decode": func() {
 			for range canister.Decode(bytes.NewReader(lines.Bytes())) {
 			}
