@@ -142,7 +142,10 @@ func TestHostileSchemasOfDefaults(t *testing.T) {
 	}
 	b.WriteString(`]}`)
 	tool, err := invoker.Raw(invoker.Definition{Name: "t", InputSchema: json.RawMessage(b.String())}, echo, nil)
-	if err == nil {
-		_, _ = invoke(t, tool, `{}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, failure := invoke(t, tool, `{}`); failure == nil || failure.Code != invoker.InvalidArguments {
+		t.Errorf("%v", failure)
 	}
 }
