@@ -65,7 +65,8 @@ type Conversation struct {
 
 // work is one Send, Continue, Step or Add.
 type work struct {
-	suspension suspension
+	suspension context.Context // ends when suspend is called
+	suspend    context.CancelFunc
 	leftovers  foreign.Leftovers
 	cancel     context.CancelCauseFunc
 	done       chan struct{} // closed when it is over
@@ -365,7 +366,8 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 		ctx = telemetry.WithConversation(telemetry.With(ctx, c.opts.Telemetry), c.opts.ID)
 		ctx, cancel := context.WithCancelCause(invoker.WithTrusted(ctx, c.opts.Trusted...))
 		defer cancel(nil)
-		working := &work{cancel: cancel, done: make(chan struct{}), suspension: suspension{suspended: make(chan struct{})}}
+		working := &work{cancel: cancel, done: make(chan struct{})}
+		working.suspension, working.suspend = context.WithCancel(context.Background())
 		if err := c.claim(working); err != nil {
 			yield(nil, err)
 			return

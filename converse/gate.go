@@ -226,7 +226,7 @@ func (g *gate) callApprove(ask Approval) (Decision, error) {
 		return reached.Decision, reached.error
 	case <-g.batch.ctx.Done():
 		return Decision{}, context.Cause(g.batch.ctx)
-	case <-g.batch.turn.piece.suspension.suspended:
+	case <-g.batch.turn.piece.suspension.Done():
 		cancel(ErrSuspended)
 		return Decision{}, ErrSuspended
 	}

@@ -165,7 +165,7 @@ func (b *batch) announce() {
 
 // collect runs the batch until the last call has finished.
 func (b *batch) collect() {
-	suspended, ended, overdue := b.turn.piece.suspension.suspended, b.ctx.Done(), (<-chan time.Time)(nil)
+	suspended, ended, overdue := b.turn.piece.suspension.Done(), b.ctx.Done(), (<-chan time.Time)(nil)
 	for {
 		b.claimAll()
 		if b.startMore(); b.finished == len(b.calls) {

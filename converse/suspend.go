@@ -5,16 +5,9 @@ package converse
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/consort-go/consort/converse/internal/foreign"
 )
-
-// suspension tells a piece of work to suspend.
-type suspension struct {
-	once      sync.Once
-	suspended chan struct{} // closed by Suspend
-}
 
 // Suspend stops the piece of work under way so that [Conversation.Continue] can carry
 // it on, here or in another process. No further exchange or call begins, pending
@@ -35,20 +28,10 @@ func (c *Conversation) Suspend(ctx context.Context) error {
 	if working == nil {
 		return nil
 	}
-	working.suspension.once.Do(func() { close(working.suspension.suspended) })
+	working.suspend()
 	if err := foreign.Wait(ctx, working.done); err != nil {
 		working.cancel(ErrSuspended)
 		return fmt.Errorf("converse: suspending: the running work was cancelled: %w", err)
 	}
 	return nil
-}
-
-// asked reports whether the work is to be suspended.
-func (s *suspension) asked() bool {
-	select {
-	case <-s.suspended:
-		return true
-	default:
-		return false
-	}
 }

@@ -160,7 +160,7 @@ func (t *turn) finish() {
 
 // suspended reports whether the work is suspended, or will be as soon as the running
 // calls have ended.
-func (t *turn) suspended() bool { return t.cutOff() || t.piece.suspension.asked() }
+func (t *turn) suspended() bool { return t.cutOff() || t.piece.suspension.Err() != nil }
 
 // cutOff reports whether the work was cancelled with ErrSuspended.
 func (t *turn) cutOff() bool { return errors.Is(context.Cause(t.ctx), ErrSuspended) }
