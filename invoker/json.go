@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/consort-go/consort/internal/jsontext"
 	"github.com/consort-go/consort/internal/textcut"
 )
 
@@ -26,7 +27,7 @@ const (
 // number of values. If there are faults, value is nil.
 func parse(text []byte) (value any, count int, faults []violation) {
 	switch {
-	case tooDeep(text):
+	case jsontext.Depth(text) > maxDepth:
 		return nil, 0, []violation{{text: fmt.Sprintf("nested more than %d deep", maxDepth)}}
 	case !json.Valid(text):
 		return nil, 0, []violation{{text: syntaxFault(text)}}
@@ -37,27 +38,6 @@ func parse(text []byte) (value any, count int, faults []violation) {
 		return nil, r.count, r.faults
 	}
 	return value, r.count, nil
-}
-
-// tooDeep reports whether the nesting of a text exceeds maxDepth.
-func tooDeep(text []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			quoted = !quoted
-		case quoted && c == '\\':
-			i++
-		case quoted:
-		case c == '{', c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}', c == ']':
-			depth--
-		}
-	}
-	return false
 }
 
 func syntaxFault(text []byte) string {

@@ -139,6 +139,23 @@ func StringEnd(text []byte, begin int) int {
 	return len(text)
 }
 
+// Depth returns how deep the objects and lists of a JSON text nest. The text may be invalid.
+func Depth(text []byte) int {
+	deepest, level := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = StringEnd(text, i) - 1
+		case '{', '[':
+			level++
+			deepest = max(deepest, level)
+		case '}', ']':
+			level--
+		}
+	}
+	return deepest
+}
+
 // Milliseconds returns d as JSON has it: in milliseconds, rounded to microseconds.
 func Milliseconds(d time.Duration) float64 {
 	return float64(d.Round(time.Microsecond)) / float64(time.Millisecond)

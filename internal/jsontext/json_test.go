@@ -67,3 +67,13 @@ func TestMembers(t *testing.T) {
 		t.Errorf("%s, %v", text, err)
 	}
 }
+
+func TestDepth(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, `7`: 0, `{}`: 1, `[{"a":[]},{}]`: 3, `"[[["`: 0, `{"a\"[[":"\\"}`: 1, `[[`: 2, `]][`: 0, `"[`: 0, `{"a":"[[{{"}`: 1,
+	} {
+		if got := Depth([]byte(text)); got != want {
+			t.Errorf("%s: %d, want %d", text, got, want)
+		}
+	}
+}

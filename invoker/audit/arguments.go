@@ -30,7 +30,7 @@ func (t *Trail) arguments(clean cleaner, wrote json.RawMessage) json.RawMessage 
 	switch {
 	case len(text) == 0:
 		return nil
-	case json.Valid(text) && depth(text) <= maxDepth:
+	case json.Valid(text) && jsontext.Depth(text) <= maxDepth:
 		text = clean.json(omit(text, t.opts.Omit))
 	case len(t.opts.Omit) > 0:
 		return quote(fmt.Sprintf("[omitted: %d bytes that are not JSON]", len(wrote)))
@@ -42,23 +42,6 @@ func (t *Trail) arguments(clean cleaner, wrote json.RawMessage) json.RawMessage 
 		return quote("[omitted]")
 	}
 	return shorten(compact.Bytes(), t.opts.ArgumentBytes)
-}
-
-// depth returns the nesting of a JSON text.
-func depth(text []byte) int {
-	deepest, level := 0, 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			i = jsontext.StringEnd(text, i) - 1
-		case '{', '[':
-			level++
-			deepest = max(deepest, level)
-		case '}', ']':
-			level--
-		}
-	}
-	return deepest
 }
 
 // omit replaces the value of each member whose name matches one of the patterns.
