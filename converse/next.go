@@ -4,7 +4,6 @@ package converse
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -69,7 +68,7 @@ func (policy Policy) next(history []canister.Canister, t *turnState, now time.Ti
 	case len(pending) > 0:
 		return Invoke{Pending: pending, Refused: t.final != ""}
 	case len(waits) > 0:
-		return await(waits)
+		return Await{Waits: waits, Deadline: calls.FirstDeadline(waits)}
 	case !t.begun:
 		return Done{Reason: ReasonNothing}
 	case t.final != "":
@@ -85,11 +84,6 @@ func (policy Policy) next(history []canister.Canister, t *turnState, now time.Ti
 		return compact
 	}
 	return Exchange{Final: t.reached != "", Limited: t.reached}
-}
-
-func await(waits []canister.Wait) Await {
-	first := slices.MinFunc(waits, func(a, b canister.Wait) int { return a.Deadline.Compare(b.Deadline) })
-	return Await{Waits: waits, Deadline: first.Deadline}
 }
 
 // reasonOf translates the finish of an answer into the reason of a turn.
