@@ -24,16 +24,8 @@ type value interface {
 	read(raw []byte) error
 }
 
-func (h *Head) members(kind value, own ...member) []member {
-	return h.versioned(1, kind, own)
-}
-
-// laterMembers returns the members of a kind that version 2 of the form added.
-func (h *Head) laterMembers(kind value, own ...member) []member {
-	return h.versioned(2, kind, own)
-}
-
-func (h *Head) versioned(v version, kind value, own []member) []member {
+// members returns the members of a kind. v is the first version of the form that has it.
+func (h *Head) members(v version, kind value, own ...member) []member {
 	list := make([]member, 0, 5+len(own))
 	list = append(list,
 		member{"kind", kind},
@@ -45,12 +37,12 @@ func (h *Head) versioned(v version, kind value, own []member) []member {
 }
 
 func (c *User) members() []member {
-	return c.Head.members(label(KindUser),
+	return c.Head.members(1, label(KindUser),
 		member{"content", (*contents)(&c.Content)})
 }
 
 func (c *Assistant) members() []member {
-	return c.Head.members(label(KindAssistant),
+	return c.Head.members(1, label(KindAssistant),
 		member{"content", (*contents)(&c.Content)},
 		member{"model", (*text)(&c.Model)},
 		member{"finish", (*text)(&c.Finish)},
@@ -58,12 +50,12 @@ func (c *Assistant) members() []member {
 }
 
 func (c *Supervisor) members() []member {
-	return c.Head.members(label(KindSupervisor),
+	return c.Head.members(1, label(KindSupervisor),
 		member{"content", (*contents)(&c.Content)})
 }
 
 func (c *Document) members() []member {
-	return c.Head.members(label(KindDocument),
+	return c.Head.members(1, label(KindDocument),
 		member{"title", (*text)(&c.Title)},
 		member{"uri", (*text)(&c.URI)},
 		member{"content", (*contents)(&c.Content)})
@@ -79,27 +71,25 @@ func nested(parent string) version {
 }
 
 func (c *Invocation) members() []member {
-	return c.Head.versioned(nested(c.Parent), label(KindInvocation), []member{
-		{"message", (*text)(&c.Message)},
-		{"call_id", (*text)(&c.CallID)},
-		{"name", (*text)(&c.Name)},
-		{"arguments", (*text)(&c.Arguments)},
-		{"parent", (*text)(&c.Parent)},
-	})
+	return c.Head.members(nested(c.Parent), label(KindInvocation),
+		member{"message", (*text)(&c.Message)},
+		member{"call_id", (*text)(&c.CallID)},
+		member{"name", (*text)(&c.Name)},
+		member{"arguments", (*text)(&c.Arguments)},
+		member{"parent", (*text)(&c.Parent)})
 }
 
 func (c *Result) members() []member {
-	return c.Head.versioned(nested(c.Parent), label(KindResult), []member{
-		{"invocation", (*text)(&c.Invocation)},
-		{"parent", (*text)(&c.Parent)},
-		{"content", (*contents)(&c.Content)},
-		{"code", (*text)(&c.Code)},
-		{"retryable", (*flag)(&c.Retryable)},
-	})
+	return c.Head.members(nested(c.Parent), label(KindResult),
+		member{"invocation", (*text)(&c.Invocation)},
+		member{"parent", (*text)(&c.Parent)},
+		member{"content", (*contents)(&c.Content)},
+		member{"code", (*text)(&c.Code)},
+		member{"retryable", (*flag)(&c.Retryable)})
 }
 
 func (c *Intent) members() []member {
-	return c.Head.laterMembers(label(KindIntent),
+	return c.Head.members(2, label(KindIntent),
 		member{"invocation", (*text)(&c.Invocation)},
 		member{"attempt", (*count)(&c.Attempt)},
 		member{"key", (*text)(&c.Key)},
@@ -112,7 +102,7 @@ func (c *Intent) members() []member {
 }
 
 func (c *Wait) members() []member {
-	return c.Head.laterMembers(label(KindWait),
+	return c.Head.members(2, label(KindWait),
 		member{"for", (*text)(&c.For)},
 		member{"invocation", (*text)(&c.Invocation)},
 		member{"deadline", (*instant)(&c.Deadline)},
@@ -125,7 +115,7 @@ func (c *Wait) members() []member {
 }
 
 func (c *Answer) members() []member {
-	return c.Head.laterMembers(label(KindAnswer),
+	return c.Head.members(2, label(KindAnswer),
 		member{"wait", (*text)(&c.Wait)},
 		member{"verdict", (*text)(&c.Verdict)},
 		member{"by", (*text)(&c.By)},
