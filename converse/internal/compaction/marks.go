@@ -110,7 +110,7 @@ func ReadMarks(history []canister.Canister) Marks {
 		if !ok || mark.Trim > 0 {
 			continue
 		}
-		if place := m.Resolve(history[:i], mark); place >= 0 {
+		if place := mark.In(history[:i]); place >= 0 {
 			m.Summary, m.Through = i, place
 			if user := LastUser(history[:i]); user <= place {
 				m.User = user
@@ -122,15 +122,15 @@ func ReadMarks(history []canister.Canister) Marks {
 		if !ok || mark.Trim == 0 {
 			continue
 		}
-		if place := m.Resolve(history[:i], mark); place > m.Through { // the model does not receive earlier canisters
+		if place := mark.In(history[:i]); place > m.Through { // the model does not receive earlier canisters
 			m.trim, m.bytes = place, mark.Trim
 		}
 	}
 	return m
 }
 
-// Resolve returns the index of the canister that a mark after a history names, or -1.
-func (Marks) Resolve(history []canister.Canister, m Mark) int {
+// In returns the index of the canister that the mark, which follows a history, names, or -1.
+func (m Mark) In(history []canister.Canister) int {
 	for i := len(history) - 1; i >= 0; i-- {
 		if history[i].Header().ID == m.Through {
 			if i+1 < len(history) && !Opens(history[i+1]) {

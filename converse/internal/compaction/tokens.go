@@ -93,7 +93,7 @@ func RequestTokens(history []canister.Canister) int64 {
 		if said, ok := history[i].(canister.Assistant); ok && said.Usage != nil && said.Usage.Input > 0 {
 			return tokens + cmp.Or(said.Usage.Context, said.Usage.Input+max(0, said.Usage.Output-said.Usage.Reasoning))
 		}
-		if mark, ok := MarkOf(history[i]); ok && (Marks{}).Resolve(history[:i], mark) >= 0 {
+		if mark, ok := MarkOf(history[i]); ok && mark.In(history[:i]) >= 0 {
 			return tokens + mark.Tokens
 		}
 		tokens += TokensOf(history[i])

@@ -84,7 +84,7 @@ func needed(first int, end []canister.Canister) (start int, summary compaction.M
 		if !is || m.Trim > 0 {
 			continue
 		}
-		through, user := compaction.Marks{}.Resolve(end[:i], m), compaction.LastUser(end[:i])
+		through, user := m.In(end[:i]), compaction.LastUser(end[:i])
 		if through < 0 || user < 0 || m.Instructions == nil || m.Index != first+through {
 			return 0, compaction.Mark{}, false
 		}
