@@ -33,8 +33,6 @@ const otherError = "_OTHER"
 
 func (f *Fault) kind() string { return cmp.Or(f.Type, otherError) }
 
-func (f *Fault) words() string { return cmp.Or(canister.TextOf(f.Said), f.Message) }
-
 // FaultOf returns the fault for a failed call: the code of the failure, the
 // message for the model, and the cause. The tool's own content about its failure
 // is a result, and is only recorded with Options.Content. FaultOf returns nil for

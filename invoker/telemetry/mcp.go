@@ -155,7 +155,11 @@ func (t *Telemetry) request(ctx context.Context, call Call, peer Peer, served bo
 
 // Agreed records the protocol version, if it becomes known only after the request
 // began.
-func (r *Request) Agreed(protocol string) { r.late(keyProtocol, protocol) }
+func (r *Request) Agreed(protocol string) {
+	if r != nil && protocol != "" {
+		r.measure(keyProtocol.String(protocol))
+	}
+}
 
 // Tool records the name of the tool, if it becomes known only after the request
 // began that the tool exists: names that a client made up must not become names
@@ -172,12 +176,6 @@ func (r *Request) Prompt(name string) {
 	if r != nil && name != "" {
 		r.onSpan(func(span trace.Span) { span.SetName(bounded("prompts/get "+name, maxName)) })
 		r.measure(keyPrompt.String(name))
-	}
-}
-
-func (r *Request) late(key attribute.Key, value string) {
-	if r != nil && value != "" {
-		r.measure(key.String(value))
 	}
 }
 

@@ -31,13 +31,7 @@ func (m ModelInfo) attributes() []attribute.KeyValue {
 	if m.Name != "" {
 		list = append(list, keyRequestModel.String(m.Name))
 	}
-	if m.Address != "" {
-		list = append(list, keyServerAddress.String(m.Address))
-		if m.Port != 0 {
-			list = append(list, keyServerPort.Int(m.Port))
-		}
-	}
-	return list
+	return appendAddress(list, Peer{Address: m.Address, Port: m.Port}, keyServerAddress, keyServerPort)
 }
 
 // provider returns the provider attribute, which is required for a chat.

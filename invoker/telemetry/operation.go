@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/contain"
 )
 
@@ -99,7 +101,7 @@ func (o *operation) fail(fault *Fault) {
 	}
 	message := fault.Message
 	if len(fault.Said) > 0 && o.telemetry.options.Content {
-		message = fault.words()
+		message = cmp.Or(canister.TextOf(fault.Said), message)
 	}
 	o.onSpan(func(span trace.Span) {
 		span.SetStatus(codes.Error, o.text(message))
