@@ -5,7 +5,6 @@ package clienttools
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -82,7 +81,6 @@ func Unreturned(why string) *invoker.Failure {
 
 // Overdue returns the failure of a call that the client did not return in time.
 func Overdue(wait canister.Wait) *invoker.Failure {
-	message := fmt.Sprintf("The client was asked to make the call and returned no result before %s. It may or may not have taken effect.",
+	return invoker.Failf(invoker.Timeout, "The client was asked to make the call and returned no result before %s. It may or may not have taken effect.",
 		wait.Deadline.UTC().Format(time.RFC3339))
-	return &invoker.Failure{Code: invoker.Timeout, Message: message}
 }

@@ -103,8 +103,6 @@ func differs(made, asked canister.Invocation) error {
 	quoted := func(i canister.Invocation) string {
 		return fmt.Sprintf("%s with %s", textcut.Bytes(i.Name, bounds.MaxQuoted), textcut.Bytes(i.Arguments, bounds.MaxQuoted))
 	}
-	return &invoker.Failure{
-		Code:    invoker.Internal,
-		Message: fmt.Sprintf("Repeated, call %s is %s, but it was %s. Nothing was called again.", textcut.Bytes(asked.CallID, bounds.MaxQuoted), quoted(asked), quoted(made)),
-	}
+	return invoker.Failf(invoker.Internal, "Repeated, call %s is %s, but it was %s. Nothing was called again.",
+		textcut.Bytes(asked.CallID, bounds.MaxQuoted), quoted(asked), quoted(made))
 }
