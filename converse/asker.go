@@ -62,8 +62,7 @@ func received(event ModelEvent) (_ ModelEvent, goesOn, last bool) {
 // within the conversation, whichever process asks. It calls another for each [Retry] and
 // [Fallback].
 func (a *asker) aside(ctx context.Context, work string, model Model, info telemetry.ModelInfo, request *Request, another func(ModelEvent)) (*Reply, error) {
-	asking := a.newExchange(request, false)
-	asking.work = work
+	asking := a.newExchange(request, work)
 	defer asking.end()
 	for event, err := range asking.events(ctx, model, info) {
 		if err != nil {

@@ -114,7 +114,7 @@ func (a *asker) pay(ctx context.Context, of *exchangeSpan, model Model, info tel
 		}
 		hold, err := a.account.reserve(ctx, budget.Need{
 			ID: cmp.Or(of.work, "answer to "+tokens.LastID(request.History)), Model: info.Name, Exchange: true,
-			Input: a.mostTokens(model, request, of.own, counts), Answer: least(info.MaxTokens, request.MaxTokens),
+			Input: a.mostTokens(model, request, of.work == "", counts), Answer: least(info.MaxTokens, request.MaxTokens),
 			Time: a.opts.Budget.LimitsTime() && !a.account.timed.Load(),
 		})
 		if err != nil {

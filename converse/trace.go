@@ -44,8 +44,7 @@ func noteTrace(ctx context.Context, message canister.Assistant) canister.Assista
 type exchangeSpan struct {
 	asker   *asker
 	request *Request
-	own     bool                // the exchange belongs to the conversation
-	work    string              // identifies an exchange that is not its own
+	work    string              // identifies an exchange outside the conversation; empty for its own
 	info    telemetry.ModelInfo // of the model that is asked
 	chat    *telemetry.Chat
 	reply   *Reply              // set even if it cannot be used
@@ -55,8 +54,8 @@ type exchangeSpan struct {
 
 // newExchange returns the span of an exchange, which begins when its events are read. The
 // caller must end it with [exchangeSpan.end].
-func (a *asker) newExchange(request *Request, own bool) *exchangeSpan {
-	return &exchangeSpan{asker: a, request: request, own: own, err: errPanicked}
+func (a *asker) newExchange(request *Request, work string) *exchangeSpan {
+	return &exchangeSpan{asker: a, request: request, work: work, err: errPanicked}
 }
 
 // events asks a model, or the models of a chain, within the budget.

@@ -392,7 +392,7 @@ func (t *turn) exchange(ctx context.Context, command Exchange) {
 	t.emit(MessageStarted{})
 	t.introduce(t.tools)
 	ids := replies.NewIDs(t.opts.NewID)
-	asking := t.asker.newExchange(requestOf(t, command, ids), true)
+	asking := t.asker.newExchange(requestOf(t, command, ids), "")
 	t.ask(ctx, ids, asking)
 	if asking.added != nil {
 		addReply(ctx, t, asking, command.Limited, started)
