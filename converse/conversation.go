@@ -392,7 +392,7 @@ func (c *Conversation) run(ctx context.Context, traced bool, do func(*turn)) ite
 			if err := t.recorder.load(t.ctx); err != nil {
 				t.progress.fail(err)
 			} else if do != nil {
-				if t.settle(); !t.progress.ended() {
+				if t.appendOwed(); !t.progress.ended() {
 					do(t)
 				}
 			}

@@ -125,7 +125,7 @@ func (r *recorder) load(ctx context.Context) error {
 	return nil
 }
 
-// takeUp calls the function takeUp, which reads the program's log.
+// takeUp calls [logtail.TakeUp], which reads the program's log.
 func (r *recorder) takeUp(ctx context.Context) (logtail.Map, []canister.Canister, error) {
 	type taken struct {
 		logtail.Map

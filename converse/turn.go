@@ -146,7 +146,7 @@ func (i interruption) Unwrap() []error { return []error{i.error, i.ended} }
 func (t *turn) finish() {
 	if t.over() && t.progress.reached >= phaseTaken && (t.progress.phase == phaseLeft || t.ctx.Err() != nil) && !t.suspended() {
 		t.contain(func() {
-			if t.settle(); len(t.conv.owed) == 0 { // a call whose result is owed gets no other one
+			if t.appendOwed(); len(t.conv.owed) == 0 { // a call whose result is owed gets no other one
 				t.answerPending("the turn was interrupted first", true)
 			}
 		})
@@ -178,9 +178,9 @@ func (t *turn) append(canisters ...canister.Canister) bool {
 	return true
 }
 
-// settle appends the results that are known but could not be appended before, so that
+// appendOwed appends the results that are known but could not be appended before, so that
 // their calls are not made again.
-func (t *turn) settle() {
+func (t *turn) appendOwed() {
 	if len(t.conv.owed) > 0 && t.append(t.conv.owed...) {
 		t.conv.owed = nil
 	}

@@ -36,7 +36,7 @@ func (t *Tool) failure(ctx context.Context, c *call, err error) *invoker.Failure
 	if errors.As(err, &panicked) {
 		return &invoker.Failure{Code: invoker.ExecutionFailed, Message: "The tool crashed while it ran. " + unknownEffect, Cause: err}
 	}
-	own, repeatable := invoker.AsFailure(err), t.repeatable()
+	own, repeatable := invoker.AsFailure(err), t.repeatableAfterLoss()
 	switch {
 	case own.Code == invoker.OutcomeUnknown:
 		told := *own

@@ -79,8 +79,8 @@ func (t *Tool) Repeatable() bool {
 	return t.ensemble.options.Trust != TrustNone && t.definition.Hints.Repeatable()
 }
 
-// repeatable reports the same for a call whose connection was lost.
-func (t *Tool) repeatable() bool {
+// repeatableAfterLoss reports the same for a call whose connection was lost.
+func (t *Tool) repeatableAfterLoss() bool {
 	if t.ensemble.options.Trust == TrustAll {
 		return t.Repeatable()
 	}
@@ -92,5 +92,5 @@ func (t *Tool) repeatable() bool {
 // answered with content is not repeated: its outcome is the answer.
 func (t *Tool) mayRepeat(s *session, err error) bool {
 	var failure *invoker.Failure
-	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && len(failure.Content) == 0 && t.repeatable() && !onRequest(s.endedBy())
+	return errors.As(err, &failure) && failure.Code == invoker.OutcomeUnknown && len(failure.Content) == 0 && t.repeatableAfterLoss() && !onRequest(s.endedBy())
 }
