@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -176,12 +177,7 @@ func admitsObjects(schema json.RawMessage) bool {
 	case string:
 		return t == "object"
 	case []any:
-		for _, name := range t {
-			if name == "object" {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(t, any("object"))
 	}
 	return true
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"strings"
 	"unicode/utf8"
 
@@ -76,9 +77,7 @@ func toldIn(history []canister.Canister) mark {
 			continue
 		}
 		told.Characters += max(0, one.Characters)
-		for name, digest := range one.Digests {
-			told.Digests[name] = digest
-		}
+		maps.Copy(told.Digests, one.Digests)
 	}
 	return told
 }

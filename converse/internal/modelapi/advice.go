@@ -68,7 +68,7 @@ func (s *Server) Change(c Change) string {
 // the change of the option that sets it. It returns "" if no option does.
 func (s *Server) refused(member string) string {
 	for name := member; name != ""; name = name[:max(0, strings.LastIndexAny(name, ".["))] {
-		if s.hasExtra(name) {
+		if _, ok := s.extra()[name]; ok {
 			return s.Change(Change{Option: "ExtraBody." + name})
 		}
 		if change, ok := s.Members[name]; ok && (change.Value != nil || s.isSet(change.Option)) {
@@ -100,11 +100,6 @@ func (s *Server) extra() map[string]any {
 	}
 	extra, _ := s.option("ExtraBody").Interface().(map[string]any)
 	return extra
-}
-
-func (s *Server) hasExtra(member string) bool {
-	_, ok := s.extra()[member]
-	return ok
 }
 
 // mentioned returns the member of the request that a message mentions first, in quotes or

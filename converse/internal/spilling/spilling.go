@@ -20,14 +20,11 @@ type Spiller struct {
 	Conversation string
 	Spill        func(ctx context.Context, conversation string, whole canister.Content) (canister.LinkContent, error)
 	Logger       *zap.Logger
-	Begins       func() // called before Spill; may be nil
+	Begins       func() // called before Spill
 }
 
-// Keep spills a piece if there is a function for it.
+// Keep spills a piece.
 func (s Spiller) Keep(whole canister.Content) (canister.LinkContent, bool) {
-	if s.Spill == nil {
-		return canister.LinkContent{}, false
-	}
 	link, err := s.call(whole)
 	if err == nil { // otherwise the result could not enter the history
 		err = canister.Writable(canister.User{Content: []canister.Content{link}})
@@ -42,9 +39,7 @@ func (s Spiller) Keep(whole canister.Content) (canister.LinkContent, bool) {
 // call calls the program's function, which may panic.
 func (s Spiller) call(whole canister.Content) (link canister.LinkContent, err error) {
 	defer foreign.Caught("Options.Spill", &err)
-	if s.Begins != nil {
-		s.Begins()
-	}
+	s.Begins()
 	link, err = s.Spill(s.Context, s.Conversation, whole)
 	return link, contain.Error(err)
 }

@@ -276,7 +276,7 @@ func point(value any, pointer string) (any, bool) {
 	for pointer != "" {
 		var token string
 		token, pointer, _ = strings.Cut(pointer[1:], "/")
-		if pointer != "" || strings.HasSuffix(token, "/") {
+		if pointer != "" {
 			pointer = "/" + pointer
 		}
 		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)

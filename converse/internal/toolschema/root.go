@@ -128,7 +128,7 @@ func composed(root map[string]any) bool {
 }
 
 // take moves keywords from the schema to unsaid.
-func (f *flat) take(keywords ...string) bool {
+func (f *flat) take(keywords ...string) {
 	taken := map[string]any{}
 	for _, keyword := range keywords {
 		if value, ok := f.schema[keyword]; ok {
@@ -139,7 +139,6 @@ func (f *flat) take(keywords ...string) bool {
 	if len(taken) > 0 {
 		f.unsaid = append(f.unsaid, taken)
 	}
-	return len(taken) > 0
 }
 
 // join adds the conditions of another schema to f.

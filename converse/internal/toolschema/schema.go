@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -272,9 +273,7 @@ func both(a, b map[string]any) map[string]any {
 		b["allOf"] = append([]any{a}, listOf(b["allOf"])...)
 		return b
 	}
-	for name, value := range b {
-		a[name] = value
-	}
+	maps.Copy(a, b)
 	return a
 }
 

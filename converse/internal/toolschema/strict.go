@@ -113,12 +113,7 @@ func (s *strictness) node(value any, depth int) bool {
 	case string:
 		return kind != "array" && kind != "object" || kind == "array" && node["items"] != nil || kind == "object" && s.object(node, depth)
 	case []any:
-		for _, one := range kind {
-			if one == "object" || one == "array" {
-				return false
-			}
-		}
-		return len(kind) > 0
+		return len(kind) > 0 && !slices.Contains(kind, any("object")) && !slices.Contains(kind, any("array"))
 	}
 	return false
 }
