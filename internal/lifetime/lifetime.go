@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifetime ends the calls of a connection with the connection.
+// Package lifetime has the contexts of calls: they end with their connection, and have the values
+// of both.
 package lifetime
 
 import (
@@ -25,4 +26,20 @@ func During[T any](ctx, alive context.Context, f func(context.Context) (T, error
 	defer cancel()
 	defer context.AfterFunc(alive, cancel)()
 	return f(ctx)
+}
+
+// Joined returns ctx with the values of another context. The values of ctx come first.
+func Joined(ctx, values context.Context) context.Context { return joined{ctx, values} }
+
+type joined struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements [context.Context].
+func (j joined) Value(key any) any {
+	if value := j.Context.Value(key); value != nil {
+		return value
+	}
+	return j.values.Value(key)
 }

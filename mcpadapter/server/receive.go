@@ -10,6 +10,7 @@ import (
 
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/accesslog"
+	"github.com/consort-go/consort/internal/lifetime"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
@@ -123,19 +124,6 @@ func (s *Server) callerOf(ctx context.Context, req mcp.Request) (*caller, error)
 	return nil, errUnknownCaller
 }
 
-// joined is a context that also carries the values of another context.
-type joined struct {
-	context.Context
-	values context.Context
-}
-
-func (j joined) Value(key any) any {
-	if value := j.Context.Value(key); value != nil {
-		return value
-	}
-	return j.values.Value(key)
-}
-
 // receive answers the requests that concern the contents of the roster, and passes the
 // rest of the protocol to the SDK.
 func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
@@ -161,7 +149,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 		line := from.lineOf(req)
 		defer func() { line.Failed(codeOf(result, err)) }()
 		defer s.recoverPanic(ctx, method, &result, &err)
-		ctx, cancel := context.WithCancelCause(access.WithOrigin(joined{ctx, from.ctx}, from.origin(req.GetSession())))
+		ctx, cancel := context.WithCancelCause(access.WithOrigin(lifetime.Joined(ctx, from.ctx), from.origin(req.GetSession())))
 		defer cancel(nil)
 		defer context.AfterFunc(s.life, func() { cancel(errServerClosed) })()
 		return s.traced(accesslog.With(ctx, line), method, req, from, next)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/internal/contain"
+	"github.com/consort-go/consort/internal/lifetime"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/invoker/telemetry"
 )
@@ -177,25 +178,11 @@ func (l *Leftovers) Explain(err error) error {
 // be the context of a connection, which knows nothing of the call: the result also has the
 // values of the call, and its trusted values come first. It ends with ctx or with the call.
 func During(ctx, call context.Context) (context.Context, context.CancelFunc) {
-	ctx = joined{telemetry.Within(ctx, call), call}
+	ctx = lifetime.Joined(telemetry.Within(ctx, call), call)
 	ctx, cancel := context.WithCancelCause(invoker.WithTrusted(ctx, invoker.TrustedFrom(call)...))
 	if call.Err() != nil {
 		cancel(context.Cause(call)) // at once: AfterFunc takes its time
 	}
 	stop := context.AfterFunc(call, func() { cancel(context.Cause(call)) })
 	return ctx, func() { stop(); cancel(nil) }
-}
-
-// joined is a context that also has the values of another context. Its own values come first.
-type joined struct {
-	context.Context
-	values context.Context
-}
-
-// Value implements [context.Context].
-func (j joined) Value(key any) any {
-	if value := j.Context.Value(key); value != nil {
-		return value
-	}
-	return j.values.Value(key)
 }
