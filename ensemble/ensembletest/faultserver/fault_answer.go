@@ -3,6 +3,7 @@
 package faultserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"io"
 	"strconv"
@@ -33,7 +34,7 @@ func answerTwice(o *occasion) bool {
 }
 
 func answerLate(o *occasion) bool {
-	timer := time.NewTimer(o.rule.delay(30 * time.Second))
+	timer := time.NewTimer(cmp.Or(o.rule.Delay, 30*time.Second))
 	defer timer.Stop()
 	select {
 	case <-o.cancelled:

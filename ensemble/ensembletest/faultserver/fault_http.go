@@ -3,6 +3,7 @@
 package faultserver
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"strconv"
@@ -54,7 +55,7 @@ func (o *occasion) refuse(status int) bool {
 	case http.StatusUnauthorized:
 		header["WWW-Authenticate"] = `Bearer error="invalid_token"`
 	case http.StatusTooManyRequests:
-		header["Retry-After"] = seconds(o.rule.delay(time.Second))
+		header["Retry-After"] = seconds(cmp.Or(o.rule.Delay, time.Second))
 	case http.StatusServiceUnavailable:
 		if o.rule.Delay > 0 {
 			header["Retry-After"] = seconds(o.rule.Delay)

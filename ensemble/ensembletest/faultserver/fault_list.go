@@ -3,6 +3,7 @@
 package faultserver
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -33,7 +34,7 @@ func (o *occasion) addTool(name, schema string) bool {
 func hugeSchema(o *occasion) bool {
 	var schema strings.Builder
 	schema.WriteString(`{"type":"object","properties":{"p":{"type":"string"}`)
-	for i := 0; int64(schema.Len()) < o.rule.size(1<<20); i++ {
+	for i := 0; int64(schema.Len()) < cmp.Or(o.rule.Size, 1<<20); i++ {
 		fmt.Fprintf(&schema, `,"property_%d":{"type":"string","description":"One of far too many properties."}`, i)
 	}
 	schema.WriteString(`}}`)
@@ -41,13 +42,13 @@ func hugeSchema(o *occasion) bool {
 }
 
 func deepSchema(o *occasion) bool {
-	levels := o.rule.count(10_000)
+	levels := cmp.Or(o.rule.Count, 10_000)
 	schema := strings.Repeat(`{"type":"object","properties":{"a":`, levels) + `{"type":"string"}` + strings.Repeat(`}}`, levels)
 	return o.addTool("deep_schema", schema)
 }
 
 func manyTools(o *occasion) bool {
-	for i := range o.rule.count(5000) {
+	for i := range cmp.Or(o.rule.Count, 5000) {
 		o.addTool(fmt.Sprintf("many_%d", i+1), `{"type":"object","properties":{}}`)
 	}
 	return true

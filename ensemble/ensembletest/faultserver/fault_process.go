@@ -4,6 +4,7 @@ package faultserver
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,11 +38,11 @@ func processKinds() []kind {
 	}
 }
 
-func slow(o *occasion) bool { return o.pause(o.rule.delay(time.Second)) }
+func slow(o *occasion) bool { return o.pause(cmp.Or(o.rule.Delay, time.Second)) }
 
 func floodStderr(o *occasion) bool {
 	w := bufio.NewWriter(o.server.stderr)
-	_ = errors.Join(junk(o.rule.size(10<<20))(w), w.Flush()) // ignores whether stderr is read
+	_ = errors.Join(junk(cmp.Or(o.rule.Size, 10<<20))(w), w.Flush()) // ignores whether stderr is read
 	return true
 }
 
@@ -62,7 +63,7 @@ func leaveChildHoldingPipes(o *occasion) bool { return o.child(os.Stdin, os.Stdo
 // child starts a process without waiting for it. If it cannot be started, the server
 // ends: a test that relies on the child would be meaningless.
 func (o *occasion) child(stdin io.Reader, stdout, stderr io.Writer) bool {
-	seconds := o.rule.delay(time.Minute).Seconds()
+	seconds := cmp.Or(o.rule.Delay, time.Minute).Seconds()
 	cmd := exec.Command("sleep", strconv.FormatFloat(seconds, 'f', -1, 64))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	if err := cmd.Start(); err != nil {

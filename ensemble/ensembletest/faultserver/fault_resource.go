@@ -2,7 +2,10 @@
 
 package faultserver
 
-import "io"
+import (
+	"cmp"
+	"io"
+)
 
 // resourceKinds returns the faults of reading a resource.
 func resourceKinds() []kind {
@@ -28,7 +31,7 @@ func vanishedResource(o *occasion) bool {
 }
 
 func hugeResource(o *occasion) bool {
-	size := o.rule.size(64 << 20)
+	size := cmp.Or(o.rule.Size, 64<<20)
 	return o.say(func(w io.Writer) error {
 		if _, err := io.WriteString(w, `{"contents":[{"uri":`+quote(noteURI)+`,"text":"`); err != nil {
 			return err
@@ -43,7 +46,7 @@ func hugeResource(o *occasion) bool {
 
 func resourcesChangedStorm(o *occasion) bool {
 	changed := notification("notifications/resources/list_changed", "{}")
-	return o.storm(o.rule.count(1000), func(int) writer { return changed })
+	return o.storm(cmp.Or(o.rule.Count, 1000), func(int) writer { return changed })
 }
 
 // resources answers resources/list; read answers resources/read.

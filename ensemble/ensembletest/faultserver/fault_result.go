@@ -2,7 +2,10 @@
 
 package faultserver
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // resultKinds returns the faults of the result of a call, after its effect.
 func resultKinds() []kind {
@@ -23,10 +26,10 @@ func (o *occasion) say(result writer) bool {
 	return true
 }
 
-func hugeResult(o *occasion) bool { return o.say(bigResult(o.rule.size(64 << 20))) }
+func hugeResult(o *occasion) bool { return o.say(bigResult(cmp.Or(o.rule.Size, 64<<20))) }
 
 func deepResult(o *occasion) bool {
-	levels := o.rule.count(10_000)
+	levels := cmp.Or(o.rule.Count, 10_000)
 	return o.say(text(`{"content":[{"type":"text","text":"deep"}],"structuredContent":` +
 		strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels) + "}"))
 }

@@ -3,6 +3,7 @@
 package faultserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func (o *occasion) storm(count int, message func(i int) writer) bool {
 
 func listChangedStorm(o *occasion) bool {
 	changed := notification("notifications/tools/list_changed", "{}")
-	return o.storm(o.rule.count(1000), func(int) writer { return changed })
+	return o.storm(cmp.Or(o.rule.Count, 1000), func(int) writer { return changed })
 }
 
 func progressStorm(o *occasion) bool {
@@ -48,12 +49,12 @@ func progressStorm(o *occasion) bool {
 	if len(token) == 0 {
 		token = json.RawMessage(`"nobody asked"`)
 	}
-	count := o.rule.count(10_000)
+	count := cmp.Or(o.rule.Count, 10_000)
 	return o.storm(count, func(i int) writer { return progressNotification(token, i, count, "storm") })
 }
 
 func logStorm(o *occasion) bool {
-	return o.storm(o.rule.count(10_000), func(i int) writer {
+	return o.storm(cmp.Or(o.rule.Count, 10_000), func(i int) writer {
 		return notification("notifications/message", fmt.Sprintf(`{"level":"info","logger":"storm","data":"message %d"}`, i))
 	})
 }
@@ -61,7 +62,7 @@ func logStorm(o *occasion) bool {
 func junkFirst(otherwise int64) func(*occasion) bool {
 	return func(o *occasion) bool {
 		_ = o.link.raw(func(w io.Writer) error { // ignores errors, as storm does
-			if err := junk(o.rule.size(otherwise))(w); err != nil || o.server.transport != viaHTTP {
+			if err := junk(cmp.Or(o.rule.Size, otherwise))(w); err != nil || o.server.transport != viaHTTP {
 				return err
 			}
 			_, err := io.WriteString(w, "\n") // ends the event
@@ -73,7 +74,7 @@ func junkFirst(otherwise int64) func(*occasion) bool {
 
 func endlessLine(o *occasion) bool {
 	err := o.link.raw(func(w io.Writer) error {
-		return errors.Join(o.eventStart(w), fill(w, o.rule.size(100<<20)))
+		return errors.Join(o.eventStart(w), fill(w, cmp.Or(o.rule.Size, 100<<20)))
 	})
 	o.link.mute()
 	return err == nil && o.hang()

@@ -189,24 +189,3 @@ func (r *Rule) window() (first, last int) {
 	}
 	return first, first + max(r.Times, 1) - 1
 }
-
-func (r *Rule) delay(otherwise time.Duration) time.Duration {
-	if r.Delay > 0 {
-		return r.Delay
-	}
-	return otherwise
-}
-
-func (r *Rule) count(otherwise int) int {
-	if r.Count > 0 {
-		return r.Count
-	}
-	return otherwise
-}
-
-func (r *Rule) size(otherwise int64) int64 {
-	if r.Size > 0 {
-		return r.Size
-	}
-	return otherwise
-}
