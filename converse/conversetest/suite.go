@@ -61,11 +61,7 @@ func TestModel(t *testing.T, newHarness func(t *testing.T, lines []Line) Harness
 			h := newHarness(t, c.lines)
 			s := &subject{T: t, Harness: h, lines: c.lines}
 			s.Patience = cmp.Or(h.Patience, 30*time.Second)
-			defer func() {
-				if t.Failed() {
-					t.Log("the rule: " + c.rule)
-				}
-			}()
+			defer suite.Rule(t, c.rule)
 			c.check(s)
 		})
 	}
@@ -90,11 +86,7 @@ type subject struct {
 func (s *subject) newID() string { return fmt.Sprintf("made-%d", s.ids.Add(1)) }
 
 // context returns a context that ends after Patience.
-func (s *subject) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
-	s.Cleanup(cancel)
-	return ctx
-}
+func (s *subject) context() context.Context { return suite.Context(s.T, s.Patience) }
 
 // request returns a request that the server answers with line n.
 func (s *subject) request(n int) *converse.Request {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/consort-go/consort/converse/budget"
+	"github.com/consort-go/consort/internal/testing/suite"
 )
 
 // Harness describes a ledger under test to the suite.
@@ -39,11 +40,7 @@ func TestLedger(t *testing.T, newHarness func(t *testing.T) Harness) {
 			s := &ledgerSubject{T: t, Harness: h}
 			s.Patience = cmp.Or(h.Patience, 30*time.Second)
 			s.ledger = s.open()
-			defer func() {
-				if t.Failed() {
-					t.Log("the rule: " + c.rule)
-				}
-			}()
+			defer suite.Rule(t, c.rule)
 			c.check(s)
 		})
 	}
@@ -76,11 +73,7 @@ func (s *ledgerSubject) open() budget.Ledger {
 }
 
 // context returns a context that ends when the suite's patience does.
-func (s *ledgerSubject) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
-	s.Cleanup(cancel)
-	return ctx
-}
+func (s *ledgerSubject) context() context.Context { return suite.Context(s.T, s.Patience) }
 
 // line returns a line for an account with that limit.
 func line(account string, limit, least, most int64) budget.Line {

@@ -54,11 +54,7 @@ func TestEngine(t *testing.T, newHarness func(t *testing.T) Harness) {
 			s := &engineSubject{T: t, Harness: newHarness(t), stage: newStage(t)}
 			s.Patience = cmp.Or(s.Patience, 30*time.Second)
 			s.process = s.start()
-			defer func() {
-				if t.Failed() {
-					t.Log("the rule: " + c.rule)
-				}
-			}()
+			defer suite.Rule(t, c.rule)
 			c.check(s)
 		})
 	}
@@ -102,11 +98,7 @@ func (s *engineSubject) restart() {
 }
 
 // context returns a context that ends when the suite's patience does.
-func (s *engineSubject) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
-	s.Cleanup(cancel)
-	return ctx
-}
+func (s *engineSubject) context() context.Context { return suite.Context(s.T, s.Patience) }
 
 // message returns a message of the user with the given ID.
 func message(id, text string) canister.User {

@@ -52,11 +52,7 @@ func TestStore(t *testing.T, newHarness func(t *testing.T) Harness) {
 			}
 			s.Patience = cmp.Or(s.Patience, 30*time.Second)
 			s.store = s.open()
-			defer func() {
-				if t.Failed() {
-					t.Log("the rule: " + c.rule)
-				}
-			}()
+			defer suite.Rule(t, c.rule)
 			c.check(s)
 		})
 	}
@@ -110,11 +106,7 @@ func (s *storeSubject) reopen() {
 }
 
 // context returns a context that ends when the suite's patience does.
-func (s *storeSubject) context() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), s.Patience)
-	s.Cleanup(cancel)
-	return ctx
-}
+func (s *storeSubject) context() context.Context { return suite.Context(s.T, s.Patience) }
 
 // says returns a canister of the user.
 func says(id, text string) canister.Canister {

@@ -5,6 +5,7 @@
 package suite
 
 import (
+	"context"
 	"iter"
 	"maps"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/internal/textcut"
 )
@@ -67,6 +69,20 @@ func BrokenRule(t *testing.T, variable string) string {
 		t.Skip("run by a test that the suite finds what is broken")
 	}
 	return name
+}
+
+// Rule logs the rule that a case checks if the case has failed. It must be deferred.
+func Rule(t *testing.T, rule string) {
+	if t.Failed() {
+		t.Log("the rule: " + rule)
+	}
+}
+
+// Context returns a context that ends after patience, and with the test.
+func Context(t *testing.T, patience time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // Collect returns the items of a sequence, up to its first error.
