@@ -26,7 +26,7 @@ func (w Wrapper) Unread() time.Duration { return Unread(w.Server) }
 // Late implements [ensemble.LateCounter].
 func (w Wrapper) Late() int { return Late(w.Server) }
 
-// Unread calls Unread of a connection; 0 if it is no [ensemble.Unreader].
+// Unread calls Unread of a connection; 0 if it does not implement [ensemble.Unreader].
 func Unread(connection ensemble.Connection) time.Duration {
 	if able, ok := connection.(ensemble.Unreader); ok {
 		return able.Unread()
@@ -34,7 +34,7 @@ func Unread(connection ensemble.Connection) time.Duration {
 	return 0
 }
 
-// Late calls Late of a connection; 0 if it is no [ensemble.LateCounter].
+// Late calls Late of a connection; 0 if it does not implement [ensemble.LateCounter].
 func Late(connection ensemble.Connection) int {
 	if able, ok := connection.(ensemble.LateCounter); ok {
 		return able.Late()
