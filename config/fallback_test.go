@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
@@ -146,6 +147,34 @@ seed = 7
 		_, err = converse.New(assembly.Model, nil, nil).Ask(t.Context(), canister.Text("Hi"))
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", body, err)
+		}
+		if err := assembly.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A model that a program sets itself, without a file or a table [model], has no line for the advice.
+func TestAdviceAboutAModelOfAProgram(t *testing.T) {
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		io.WriteString(w, `{"error":{"message":"Unsupported parameter: 'tool_choice'","code":"unsupported_parameter","param":"tool_choice"}}`)
+	}))
+	defer refuses.Close()
+	parsed, err := config.Parse("consort.toml", []byte("[conversation]\ninstructions = \"x\"\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]*config.Config{"without a file": {}, "without the table": parsed} {
+		c.Model = &config.Model{Name: values.Plain("m"), BaseURL: values.Plain(refuses.URL)}
+		c.Model.ToolChoice = "required"
+		assembly, err := config.Assemble(c, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = converse.New(assembly.Model, nil, nil).Ask(t.Context(), canister.Text("Hi"))
+		if err == nil || !strings.Contains(err.Error(), "remove tool_choice below [model]") {
+			t.Errorf("%s: %v", name, err)
 		}
 		if err := assembly.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -51,7 +51,7 @@ func (c *Config) placer(m *Model, table, nameKey string) placer {
 		}
 		n := c.find(path)
 		set := n != nil && n.Path() == path
-		if from := c.find("model." + key); value == nil && !set && inherited[key] != nil && from.Path() == "model."+key {
+		if from := c.find("model." + key); value == nil && !set && inherited[key] != nil && from != nil && from.Path() == "model."+key {
 			return c.source.Where(from), key + " below [model]" // only there it can be removed
 		}
 		if variable := m.decisive().KeyVariable(); key == "api_key" && !set && variable != "" {
