@@ -71,10 +71,7 @@ func serveCommand(p *program) *cobra.Command {
 }
 
 func (s *serving) run(ctx context.Context, p *program) (err error) {
-	again, err := p.prepareReload()
-	if err != nil {
-		return err
-	}
+	again := p.prepareReload()
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -105,17 +102,13 @@ func (s *serving) run(ctx context.Context, p *program) (err error) {
 
 // prepareReload says how the configuration is loaded again. It must be called before the
 // configuration is loaded.
-func (p *program) prepareReload() (*gateway.Reload, error) {
+func (p *program) prepareReload() *gateway.Reload {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP) // until the process ends: it reloads, and never ends the process
-	folder, err := histories.RunFolder()
-	if err != nil {
-		return nil, err
-	}
 	path := p.location.Config.Find()
 	load := p.loadAgain(path)
 	files := reload.Read(path, func(read func(path string) ([]byte, error)) { _, _ = load(read) })
-	return &gateway.Reload{Files: files, Load: load, Assemble: p.reassemble, Folder: folder, Signals: hangups}, nil
+	return &gateway.Reload{Files: files, Load: load, Assemble: p.reassemble, Signals: hangups}
 }
 
 // address returns the address of the engine; it may be empty.

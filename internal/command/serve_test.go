@@ -572,3 +572,25 @@ func TestServeIsAGateway(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	s.ends(exit.Done)
 }
+
+// The folder for the socket of consort reload needs the home directory, or XDG_STATE_HOME. Without them,
+// as for a service of systemd, serve works, and says that consort reload does not find it.
+func TestServeWithoutAHome(t *testing.T) {
+	t.Parallel()
+	for _, home := range []string{"", "relative"} {
+		folder := t.TempDir()
+		path := writeAt(t, "[serve]\nhttp = \"127.0.0.1:0\"\n"+clientAda+"\n"+atlas(0), folder, "consort.toml")
+		s := serveWith(t, run{dir: folder, env: []string{"HOME=" + home, "XDG_STATE_HOME="}}, true, "--config", path)
+		if names := toolNames(t, s.connect("ada-0123456789abcdef")); len(names) == 0 {
+			t.Errorf("HOME=%s: there are no tools", home)
+		}
+		waitFor(t, "a warning", func() bool {
+			return strings.Contains(s.stderr.String(), "consort reload will not find this process; SIGHUP works")
+		})
+		s.signal(syscall.SIGTERM)
+		s.ends(exit.Done)
+		if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+			t.Errorf("HOME=%s: the working directory has %v, %v", home, entries, err)
+		}
+	}
+}

@@ -67,10 +67,7 @@ func runWorker(ctx context.Context, p *program, addresses map[string]*string) (e
 	if err != nil {
 		return err
 	}
-	again, err := p.prepareReload()
-	if err != nil {
-		return err
-	}
+	again := p.prepareReload()
 	cfg, err := p.load()
 	if err != nil {
 		return err

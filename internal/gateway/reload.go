@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/config/serve"
 	"github.com/consort-go/consort/ensemble"
+	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/reload"
 	"github.com/consort-go/consort/internal/terminal"
@@ -31,8 +32,6 @@ type Reload struct {
 	Load func(read func(path string) ([]byte, error)) (*config.Config, error)
 	// Assemble makes the assembly of a configuration, to replace an earlier one.
 	Assemble func(*config.Config, *config.Assembly) (*config.Assembly, error)
-	// Folder is the folder of the socket for requests of consort reload.
-	Folder string
 	// Signals receives SIGHUP.
 	Signals <-chan os.Signal
 }
@@ -142,7 +141,10 @@ func (r *reloader) followFile(ctx context.Context) (closed func()) {
 	if o.Location.ConfigFile == "" { // consort reload would not find it
 		return closed
 	}
-	closed, err := reload.Listen(ctx, o.Reload.Folder, o.Location.ConfigFile, r.answer)
+	folder, err := histories.RunFolder()
+	if err == nil {
+		closed, err = reload.Listen(ctx, folder, o.Location.ConfigFile, r.answer)
+	}
 	if err != nil {
 		o.Assembly.Logger.Warn("consort reload will not find this process; SIGHUP works", logevent.ReloadListenFailed, zap.Error(err))
 		return func() {}

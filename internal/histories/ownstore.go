@@ -22,9 +22,6 @@ func ownStore() (string, error) { return StateFile("history.db") }
 // conversations. The file and its folder need not exist.
 func StateFile(name string) (string, error) {
 	folder, err := stateFolder()
-	if err == nil && !filepath.IsAbs(folder) {
-		err = errors.New("the home directory is not an absolute path: " + folder)
-	}
 	return filepath.Join(folder, "consort", name), err
 }
 
@@ -38,18 +35,23 @@ func RunFolder() (string, error) {
 // configuration nor documents: XDG_STATE_HOME of the XDG Base Directory Specification
 // 0.8, which says to ignore a path that is not absolute, or else the default of the
 // platform.
-func stateFolder() (string, error) {
+func stateFolder() (folder string, err error) {
 	if folder := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(folder) {
 		return folder, nil
 	}
 	switch runtime.GOOS {
 	case "windows":
-		return os.UserCacheDir() // %LocalAppData%, which stays on this machine
+		folder, err = os.UserCacheDir() // %LocalAppData%, which stays on this machine
 	case "darwin":
-		return os.UserConfigDir() // ~/Library/Application Support
+		folder, err = os.UserConfigDir() // ~/Library/Application Support
+	default:
+		folder, err = os.UserHomeDir()
+		folder = filepath.Join(folder, ".local", "state")
 	}
-	home, err := os.UserHomeDir()
-	return filepath.Join(home, ".local", "state"), err
+	if err == nil && !filepath.IsAbs(folder) {
+		err = errors.New("the home directory is not an absolute path: " + folder)
+	}
+	return folder, err
 }
 
 // prepare creates the store of a configuration, and checks that it can be written.
