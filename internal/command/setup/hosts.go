@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/internal/jsonc"
 	"github.com/consort-go/consort/internal/terminal"
 )
@@ -89,7 +90,8 @@ func hostFiles(p places) []hostFile {
 func (f hostFile) label() string { return f.host + " (" + terminal.ShortPath(f.path) + ")" }
 
 // read returns the servers in the file by name; nil without such a file. whole reports
-// that they are all at its top level, so that the file can be imported as it is.
+// that they are all at its top level, and that config imports the file as it is: it refuses
+// large files, and values that are not of the kind it expects.
 func (f hostFile) read(p places) (servers map[string]json.RawMessage, whole bool, err error) {
 	data, err := readFile(f.path)
 	if os.IsNotExist(err) {
@@ -108,8 +110,9 @@ func (f hostFile) read(p places) (servers map[string]json.RawMessage, whole bool
 			return nil, false, err
 		}
 	}
+	_, problem := config.Parse(f.path, data, nil)
 	if !f.dialect.nested || p.Work == "" {
-		return servers, true, nil
+		return servers, problem == nil, nil
 	}
 	var projects map[string]struct {
 		Servers map[string]json.RawMessage `json:"mcpServers"`
@@ -121,7 +124,7 @@ func (f hostFile) read(p places) (servers map[string]json.RawMessage, whole bool
 	}
 	own := projects[p.Work].Servers
 	maps.Copy(servers, own) // they hide the user's servers of the same name
-	return servers, len(own) == 0, nil
+	return servers, problem == nil && len(own) == 0, nil
 }
 
 func readFile(path string) ([]byte, error) {

@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -58,7 +59,9 @@ type entry struct {
 // it cannot be imported.
 func newServer(from *origin, name string, text json.RawMessage) (s *server, reason string) {
 	var e entry
-	if err := json.Unmarshal(text, &e); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber() // a number in env stays as it is written
+	if err := decoder.Decode(&e); err != nil {
 		return nil, err.Error()
 	}
 	switch {
@@ -134,8 +137,12 @@ func (s *server) write(w *tableWriter, e entry) {
 	}
 	env := map[string]string{}
 	for name, value := range e.Env {
-		if value != nil {
+		switch value.(type) {
+		case nil:
+		case string, bool, json.Number:
 			env[name] = fmt.Sprint(value)
+		default:
+			w.fail("the value of the variable " + name + " is not text")
 		}
 	}
 	w.table("environment", env)

@@ -297,3 +297,41 @@ func TestPlainQuestionsEnd(t *testing.T) {
 		t.Fatal("the question still waits")
 	}
 }
+
+// The servers of a file that config does not import are written as tables, with their secrets.
+func TestFilesThatCannotBeImported(t *testing.T) {
+	server := func(env, more string) string {
+		return `{"command": "npx", "args": ["db"], "env": {"DB_PASSWORD": "hunter2hunter2"` + env + `}` + more + `}`
+	}
+	for name, text := range map[string]string{
+		"larger than an import may be": `{"history": "` + strings.Repeat("x", 2<<20) + `", "mcpServers": {"db": ` + server("", "") + `}}`,
+		"a number":                     `{"mcpServers": {"db": ` + server(`, "PORT": 5432`, "") + `}}`,
+		"true":                         `{"mcpServers": {"db": ` + server(`, "ON": true`, "") + `}}`,
+		"null":                         `{"mcpServers": {"db": ` + server(`, "NONE": null`, "") + `}}`,
+		"an unknown type":              `{"mcpServers": {"db": ` + server("", `, "type": "local"`) + `}}`,
+	} {
+		p := home(t, map[string]string{"home/.claude.json": text})
+		found := findServers(p)
+		if len(found.skipped) > 0 {
+			t.Errorf("%s: %v", name, found.skipped)
+		}
+		a := defaults("m", "http://localhost:1/v1", found)
+		c, err := config.Parse(filepath.Join(p.Home, "consort.toml"), []byte(a.Text()), nil)
+		if err != nil || len(c.MCP) != 1 || len(a.Exposed()) != 1 {
+			t.Errorf("%s: %v, exposed are %d\n%s", name, err, len(a.Exposed()), a.Text())
+		}
+	}
+}
+
+// A number or a boolean is the text that the file has.
+func TestValuesOfVariables(t *testing.T) {
+	s, reason := newServer(&origin{}, "a", []byte(`{"command": "x", "env": {"ROWS": 1000000, "BIG": 12345678901234567890, "ON": true, "NONE": null}}`))
+	if want := "environment = {BIG = \"12345678901234567890\", ON = \"true\", ROWS = \"1000000\"}\n"; s == nil || !strings.HasSuffix(s.table, want) {
+		t.Errorf("%s %+v, want %s", reason, s, want)
+	}
+	for _, value := range []string{`{"b": 1}`, `["b"]`} {
+		if s, reason := newServer(&origin{}, "a", []byte(`{"command": "x", "env": {"A": `+value+`}}`)); s != nil || reason != "the value of the variable A is not text" {
+			t.Errorf("%s: %+v, %q", value, s, reason)
+		}
+	}
+}
