@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"io"
@@ -133,7 +134,8 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxFile))
+	data, err := io.ReadAll(io.LimitReader(file, maxFile))
+	return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")), err // PowerShell 5 writes a byte order mark
 }
 
 // survey has the servers of other hosts.

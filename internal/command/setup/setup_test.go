@@ -335,3 +335,16 @@ func TestValuesOfVariables(t *testing.T) {
 		}
 	}
 }
+
+// Windows PowerShell 5 writes a byte order mark.
+func TestAByteOrderMark(t *testing.T) {
+	p := home(t, map[string]string{"home/.cursor/mcp.json": "\ufeff" + `{"mcpServers": {"git": {"command": "x", "env": {"GITHUB_TOKEN": "ghp-4711"}}}}`})
+	found := findServers(p)
+	text := defaults("m", "http://localhost:1/v1", found).Text()
+	if len(found.skipped) > 0 || !strings.Contains(text, "import = ") {
+		t.Errorf("%v\n%s", found.skipped, text)
+	}
+	if c, err := config.Parse("consort.toml", []byte(text), nil); err != nil || len(c.MCP) != 1 {
+		t.Error(err)
+	}
+}
