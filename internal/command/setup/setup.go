@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/consort-go/consort/config"
@@ -101,7 +102,9 @@ func choose(answers *answers, names []string, found *survey) error {
 			}
 			return exit.Usagef("--import %s: no other program has this server; expected all, none, or some of: %s", name, strings.Join(known, ", "))
 		}
-		answers.Servers = append(answers.Servers, servers...)
+		if !slices.Contains(answers.Servers, servers[0]) {
+			answers.Servers = append(answers.Servers, servers[0])
+		}
 	}
 	return nil
 }

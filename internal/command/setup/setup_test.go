@@ -348,3 +348,12 @@ func TestAByteOrderMark(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A server that --import names twice is taken over once.
+func TestChosenTwice(t *testing.T) {
+	found := findServers(home(t, everyHost))
+	a := defaults("m", "", found)
+	if err := choose(a, []string{"wind", "code", "wind"}, found); err != nil || len(a.Servers) != 2 || a.Servers[0].Name != "wind" {
+		t.Errorf("%v, %v", a.Servers, err)
+	}
+}
