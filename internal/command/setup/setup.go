@@ -133,10 +133,13 @@ func mayWrite(o Options) error {
 	if o.Force {
 		return nil
 	}
-	if _, err := os.Lstat(o.Output); !errors.Is(err, fs.ErrNotExist) {
-		return exit.Usagef("%s exists already; to replace it, add --force, or name another file with --output FILE", o.Output)
+	switch _, err := os.Lstat(o.Output); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return exit.Usagef("%w", err)
 	}
-	return nil
+	return exit.Usagef("%s exists already; to replace it, add --force, or name another file with --output FILE", o.Output)
 }
 
 // write writes the file, readable by its owner alone, after it was read as a configuration.

@@ -357,3 +357,19 @@ func TestChosenTwice(t *testing.T) {
 		t.Errorf("%v, %v", a.Servers, err)
 	}
 }
+
+// Only a file that is there exists; another fault is said as it is.
+func TestMayWrite(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := mayWrite(Options{Output: file}); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{file: "exists already; to replace it, add --force", filepath.Join(file, "consort.toml"): "not a directory"} {
+		if err := mayWrite(Options{Output: path}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", path, err, says)
+		}
+	}
+}
