@@ -144,7 +144,7 @@ func (c *Chat) resume(ctx context.Context, id string) error {
 	}
 	switch store := c.Session.Store(); {
 	case id == talk.ID():
-		c.faint("This is conversation %s already; its last turn is done.", histories.Word(id))
+		c.faint("This is conversation %s already; its last turn is done.", display.Word(id))
 		return nil
 	case store == nil:
 		return errors.New("conversations are not stored, so there is no other one to continue; /save stores this one")

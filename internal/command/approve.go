@@ -10,6 +10,7 @@ import (
 	"os/user"
 	"strings"
 
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/spf13/cobra"
@@ -89,7 +90,7 @@ func runApprove(ctx context.Context, p *program, with *histories.Answer, as stri
 		return listWaits(ctx, p)
 	}
 	if resume && with == nil {
-		return exit.Usagef("--resume needs an answer; to continue the conversation without one: %s", p.location.CommandLine("resume "+histories.Word(args[0])))
+		return exit.Usagef("--resume needs an answer; to continue the conversation without one: %s", p.location.CommandLine("resume "+display.Word(args[0])))
 	}
 	a := histories.Answering{ID: args[0], With: with, Quiet: resume}
 	if len(args) == 2 {

@@ -136,7 +136,7 @@ func (c *chat) greet(ctx context.Context) {
 		return
 	}
 	was := histories.Titled{Store: c.session.Store}.Entitled(ctx, c.session.Was)
-	c.program.screen.Hint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", histories.Word(was.ID), display.Line(was.Title)))
+	c.program.screen.Hint(fmt.Sprintf("Continuing conversation %s, %q. /history shows it.", display.Word(was.ID), display.Line(was.Title)))
 	if c.session.Foreign {
 		c.session.AdviseResume()
 		return

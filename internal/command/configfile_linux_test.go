@@ -50,6 +50,8 @@ func TestNoConfiguration(t *testing.T) {
 		"consort init", "--model gpt-5-mini", "consort demo")
 	o := with.consort(t, "chat", "--config", "gone.toml").expect(t, exit.Usage)
 	contains(t, "the error", o.stderr, "there is no configuration gone.toml, which --config names", "consort init --output gone.toml")
+	o = with.consort(t, "chat", "--config", "my gone.toml").expect(t, exit.Usage)
+	contains(t, "the error", o.stderr, "consort init --output 'my gone.toml'\n")
 	with.env = append(with.env, "CONSORT_CONFIG=away.toml")
 	contains(t, "the error", with.consort(t, "chat").expect(t, exit.Usage).stderr, "away.toml, which CONSORT_CONFIG names")
 	for _, flag := range []string{"--config", "--model", "--base-url"} {

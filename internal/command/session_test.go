@@ -13,8 +13,8 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/sqlite"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
-	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 )
 
@@ -150,7 +150,7 @@ func TestChatContinues(t *testing.T) {
 		for _, info := range all(t, store) {
 			if info.Length == 4 {
 				carried = info.ID
-				contains(t, "standard error", o.stderr, "Continuing conversation "+histories.Word(info.ID))
+				contains(t, "standard error", o.stderr, "Continuing conversation "+display.Word(info.ID))
 			}
 		}
 		if err := store.Delete(t.Context(), carried, history.AnyLength); err != nil || carried == "" {

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/consort-go/consort/config"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/tomltext"
 )
@@ -100,7 +101,7 @@ func (f *Flags) LoadFile(path string, read func(path string) ([]byte, error)) (*
 		if f.File == "" {
 			by = Variable
 		}
-		return nil, exit.Usagef("there is no configuration %s, which %s names; write one with: consort init --output %s", path, by, path)
+		return nil, exit.Usagef("there is no configuration %s, which %s names; write one with: consort init --output %s", path, by, display.Word(path))
 	}
 	return nil, exit.Usagef("the configuration is wrong:\n%w", err)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/clientcalls"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/redact"
 )
@@ -51,7 +52,7 @@ func (c conversationPages) actions(p *person, info history.Info, with written) p
 		return nil
 	}
 	if !c.console.runs(info) {
-		return el("p", class("faint"), text("This process does not run this conversation. To continue it: consort resume "+histories.Word(info.ID)))
+		return el("p", class("faint"), text("This process does not run this conversation. To continue it: consort resume "+display.Word(info.ID)))
 	}
 	why := ""
 	switch {

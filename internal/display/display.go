@@ -27,6 +27,15 @@ func Continue(before rune, text string) string { return visible(before, text, co
 // Line is like [Text] and replaces each run of white space by one space.
 func Line(text string) string { return strings.Join(strings.Fields(Text(text)), " ") }
 
+// Word quotes a text, such as an ID or a path, for a shell, and sanitizes it for a terminal.
+func Word(text string) string {
+	text = Text(text)
+	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-") == "" && !strings.HasPrefix(text, "-") {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
 // JSON returns a JSON text, indented and escaped by [EscapeJSON]. If the text is
 // not valid JSON, it returns its [Text].
 func JSON(text []byte) string {

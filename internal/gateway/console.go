@@ -30,6 +30,7 @@ import (
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/clientcalls"
 	"github.com/consort-go/consort/internal/console"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/listening"
 	"github.com/consort-go/consort/internal/loginpages"
@@ -84,7 +85,7 @@ func (p *consoleParts) options(ctx context.Context) (o console.Options, err erro
 		Engine: p.of.engine, Runs: p.runs, Active: p.active(), Begin: p.begin,
 		Roster: p.of.Assembly.Roster, Select: p.selection, Trust: p.trust, Call: p.call, Shown: p.shown, Pins: p.pins,
 		Login: func(name string) loginpages.Kind { return p.of.logins.Kind(name) }, OpenLogin: p.openLogin,
-		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + histories.Word(name)) },
+		LoginCommand: func(name string) string { return p.of.Location.CommandLine("login " + display.Word(name)) },
 		TraceURL:     func() string { return p.servers.settings.Load().TraceURL.Reveal() },
 		Budget:       func() *budget.Policy { return p.servers.assembly.Load().Options.Budget },
 		Audit:        p.of.Assembly.Audit, Records: p.records, Redact: p.of.Assembly.Redact, RedactPart: p.of.Assembly.RedactPart, Logger: p.of.Assembly.Logger,

@@ -89,9 +89,9 @@ func (m *Manager) maySettle(a Answering, info history.Info) error {
 	case !clientcalls.IsApproval(info):
 		return nil
 	case a.Quiet:
-		return exit.Usagef("--resume: %s is the approval of a call, which its client makes", Word(info.ID))
+		return exit.Usagef("--resume: %s is the approval of a call, which its client makes", display.Word(info.ID))
 	case a.Wait == "" && a.With.Verdict != canister.VerdictDeny:
-		return exit.Usagef("name the WAIT that you allow; to see it with its call: %s", m.at.CommandLine("approve "+Word(info.ID)))
+		return exit.Usagef("name the WAIT that you allow; to see it with its call: %s", m.at.CommandLine("approve "+display.Word(info.ID)))
 	}
 	return nil
 }
@@ -108,21 +108,21 @@ func (m *Manager) pick(id string, waits []canister.Wait, canisters []canister.Ca
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return canister.Wait{}, exit.Usagef("%d waits match; name one of them with its WAIT, as listed by: %s", len(found), m.at.CommandLine("approve "+Word(id)))
+		return canister.Wait{}, exit.Usagef("%d waits match; name one of them with its WAIT, as listed by: %s", len(found), m.at.CommandLine("approve "+display.Word(id)))
 	case which != "":
-		return canister.Wait{}, exit.Usagef("%s; list the open waits with: %s", whyNot(which, canisters, now), m.at.CommandLine("approve "+Word(id)))
+		return canister.Wait{}, exit.Usagef("%s; list the open waits with: %s", whyNot(which, canisters, now), m.at.CommandLine("approve "+display.Word(id)))
 	}
 	for _, c := range slices.Backward(canisters) {
 		if wait, is := c.(canister.Wait); is {
-			return canister.Wait{}, exit.Usagef("the conversation %s waits for nothing: %s", Word(id), whyNot(wait.ID, canisters, now))
+			return canister.Wait{}, exit.Usagef("the conversation %s waits for nothing: %s", display.Word(id), whyNot(wait.ID, canisters, now))
 		}
 	}
-	return canister.Wait{}, exit.Usagef("the conversation %s waits for nothing", Word(id))
+	return canister.Wait{}, exit.Usagef("the conversation %s waits for nothing", display.Word(id))
 }
 
 // whyNot explains why a wait is no longer open.
 func whyNot(which string, canisters []canister.Canister, now time.Time) string {
-	reason := "the conversation has no wait with this ID: " + Word(which)
+	reason := "the conversation has no wait with this ID: " + display.Word(which)
 	wait := ""
 	for _, c := range canisters {
 		switch c := c.(type) {
@@ -130,13 +130,13 @@ func whyNot(which string, canisters []canister.Canister, now time.Time) string {
 			if !strings.HasPrefix(c.ID, which) {
 				continue
 			}
-			wait, reason = c.ID, "the conversation continued without an answer to "+Word(c.ID)
+			wait, reason = c.ID, "the conversation continued without an answer to "+display.Word(c.ID)
 			if !now.Before(c.Deadline) {
-				reason = fmt.Sprintf("the time to answer %s ended at %s", Word(c.ID), c.Deadline.Local().Format(time.DateTime))
+				reason = fmt.Sprintf("the time to answer %s ended at %s", display.Word(c.ID), c.Deadline.Local().Format(time.DateTime))
 			}
 		case canister.Answer:
 			if c.Wait == wait {
-				reason = fmt.Sprintf("%s already answered %s: %s", display.Line(c.By), Word(c.Wait), display.Line(string(c.Verdict)))
+				reason = fmt.Sprintf("%s already answered %s: %s", display.Line(c.By), display.Word(c.Wait), display.Line(string(c.Verdict)))
 			}
 		}
 	}
@@ -156,7 +156,7 @@ func check(ctx context.Context, id string, canisters []canister.Canister, given 
 func (m *Manager) record(ctx context.Context, a Answering, info history.Info, canisters []canister.Canister, wait canister.Wait) error {
 	id := info.ID
 	if a.With.Waits != wait.For {
-		return exit.Usagef("--%s does not answer a wait for %s, such as %s; use %s", a.With.Name, wait.For, Word(wait.ID), flagsFor(wait.For))
+		return exit.Usagef("--%s does not answer a wait for %s, such as %s; use %s", a.With.Name, wait.For, display.Word(wait.ID), flagsFor(wait.For))
 	}
 	given := canister.Answer{Wait: wait.ID, Verdict: a.With.Verdict, By: a.By}
 	switch a.With.Name {
@@ -175,7 +175,7 @@ func (m *Manager) record(ctx context.Context, a Answering, info history.Info, ca
 	}
 	switch {
 	case errors.Is(err, waits.ErrNotOpen):
-		return exit.Usagef("%s was answered, or its time ended, just now: %w", Word(wait.ID), err)
+		return exit.Usagef("%s was answered, or its time ended, just now: %w", display.Word(wait.ID), err)
 	case isWrong:
 		return exit.Usagef("%w", err)
 	case err != nil:
@@ -201,7 +201,7 @@ func (m *Manager) nextStep(info history.Info) string {
 	if Served(info) {
 		return "The conversation belongs to a client of consort serve, which continues it while it runs."
 	}
-	return "Continue it with: " + m.at.CommandLine("resume "+Word(info.ID))
+	return "Continue it with: " + m.at.CommandLine("resume "+display.Word(info.ID))
 }
 
 // flagsFor lists the flags that answer a kind of wait.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/bundle"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/readable"
 	"github.com/consort-go/consort/internal/transcript"
@@ -143,7 +144,7 @@ func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable 
 			continue // deleted since the list
 		}
 		if err != nil {
-			unread = errors.Join(unread, fmt.Errorf("%s is omitted: %w", Word(id), err))
+			unread = errors.Join(unread, fmt.Errorf("%s is omitted: %w", display.Word(id), err))
 			continue
 		}
 		readable = append(readable, id)

@@ -45,7 +45,7 @@ func (l *Location) Known(ctx context.Context, store history.Store, id string) (h
 	}
 	info, err := store.Info(ctx, id)
 	if errors.Is(err, history.ErrNotFound) {
-		return info, exit.Usagef("there is no conversation %s; %s prints all of them: %w", Word(id), l.CommandLine("history list"), history.ErrNotFound)
+		return info, exit.Usagef("there is no conversation %s; %s prints all of them: %w", display.Word(id), l.CommandLine("history list"), history.ErrNotFound)
 	}
 	return info, err
 }
@@ -65,13 +65,4 @@ func (l *Location) latest(ctx context.Context, store history.Store) (history.Inf
 // unlikely to collide.
 func NewID() string {
 	return time.Now().Format("20060102") + "-" + strings.ToLower(rand.Text()[:8])
-}
-
-// Word quotes an ID for a shell, and sanitizes it for a terminal.
-func Word(id string) string {
-	id = display.Text(id)
-	if strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-") == "" && !strings.HasPrefix(id, "-") {
-		return id
-	}
-	return "'" + strings.ReplaceAll(id, "'", `'\''`) + "'"
 }

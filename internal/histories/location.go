@@ -234,10 +234,10 @@ func (l *Location) find(ctx context.Context, cfg *config.Config, create bool) er
 // this one, but without settings of --set, which can be secrets. The command login has no store.
 func (l *Location) CommandLine(command string) string {
 	for _, argument := range l.Config.Arguments() {
-		command += " " + argument[0] + " " + Word(argument[1])
+		command += " " + argument[0] + " " + display.Word(argument[1])
 	}
 	if name, _, _ := strings.Cut(command, " "); l.Flag != "" && name != "login" {
-		command += " --history " + Word(l.Flag)
+		command += " --history " + display.Word(l.Flag)
 	}
 	return "consort " + command
 }

@@ -91,7 +91,7 @@ func (m *Manager) Fork(ctx context.Context, from string, at int, whole bool, to 
 		at = info.Length
 	}
 	if at < 1 || at > info.Length {
-		return exit.Usagef("--at %d: the conversation %s has the canisters 1 to %d", at, Word(from), info.Length)
+		return exit.Usagef("--at %d: the conversation %s has the canisters 1 to %d", at, display.Word(from), info.Length)
 	}
 	if to == "" {
 		to = NewID()
@@ -109,7 +109,7 @@ func (m *Manager) Fork(ctx context.Context, from string, at int, whole bool, to 
 // taken adds advice to an error that says that a conversation with this ID exists.
 func taken(err error, id string) error {
 	if errors.Is(err, history.ErrExists) {
-		return exit.Usagef("the conversation %s already exists; choose another ID with --id: %w", Word(id), err)
+		return exit.Usagef("the conversation %s already exists; choose another ID with --id: %w", display.Word(id), err)
 	}
 	return err
 }

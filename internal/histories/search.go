@@ -223,7 +223,7 @@ func (m *Manager) foundText(info history.Info, found Found, words []string) stri
 		}
 	}
 	if found.More > 0 {
-		for _, line := range terminal.Wrap(fmt.Sprintf("%d more; see %s", found.More, m.at.CommandLine("history show "+Word(info.ID))), wide-2) {
+		for _, line := range terminal.Wrap(fmt.Sprintf("%d more; see %s", found.More, m.at.CommandLine("history show "+display.Word(info.ID))), wide-2) {
 			b.WriteString("  " + paint.Faint(line) + "\n")
 		}
 	}

@@ -97,7 +97,7 @@ func (m *Manager) ListWaits(ctx context.Context) error {
 		if m.to.JSON {
 			continue
 		}
-		m.to.Screen.Print(m.to.Screen.Results.Name(Word(info.ID)) + "  " + display.Line(info.Title) + "\n")
+		m.to.Screen.Print(m.to.Screen.Results.Name(display.Word(info.ID)) + "  " + display.Line(info.Title) + "\n")
 		for i, form := range forms {
 			m.to.Screen.Print(m.waitText(form, open[i]))
 		}
@@ -121,7 +121,7 @@ func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters 
 	case m.to.JSON:
 		return m.to.Screen.PrintDocument(WaitList{id, forms})
 	case len(forms) == 0:
-		text := "The conversation " + Word(id) + " waits for nothing."
+		text := "The conversation " + display.Word(id) + " waits for nothing."
 		if (history.Filter{Open: true}).Match(info) {
 			text += " Its turn is not finished. " + m.nextStep(info)
 		}
@@ -137,7 +137,7 @@ func (m *Manager) showWaits(info history.Info, waits []canister.Wait, canisters 
 		}
 		m.to.Screen.Print(m.waitText(form, waits[i]))
 	}
-	m.to.Screen.Hint("Answer with: " + m.at.CommandLine("approve "+Word(id)+" WAIT") + ", and one of " + flagsFor(waits[0].For))
+	m.to.Screen.Hint("Answer with: " + m.at.CommandLine("approve "+display.Word(id)+" WAIT") + ", and one of " + flagsFor(waits[0].For))
 	return m.to.Screen.Err()
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/exit"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/keyring"
 	"github.com/consort-go/consort/internal/loginkey"
@@ -127,7 +128,7 @@ func (l *Logins) CanStore(ctx context.Context) error {
 
 // Hint tells a person how to log in at a server of a configuration.
 func Hint(at *histories.Location, server string) string {
-	return "type: " + at.CommandLine("login "+histories.Word(server))
+	return "type: " + at.CommandLine("login "+display.Word(server))
 }
 
 // Text lists the servers that have a login.

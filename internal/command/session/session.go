@@ -86,7 +86,7 @@ func (o Options) Open(ctx context.Context, p Program, assembly *config.Assembly)
 		}
 		options.Log, options.ID = s.Store, s.Was.ID
 		if clientcalls.IsApproval(s.Was) {
-			return nil, exit.Usagef("%s is the approval of a client's call and no conversation; see it with: %s", histories.Word(s.Was.ID), p.Location.CommandLine("approve "+histories.Word(s.Was.ID)))
+			return nil, exit.Usagef("%s is the approval of a client's call and no conversation; see it with: %s", display.Word(s.Was.ID), p.Location.CommandLine("approve "+display.Word(s.Was.ID)))
 		}
 		if s.Foreign, err = ofAnother(ctx, p, assembly, s.Was); err != nil {
 			return nil, err
@@ -164,7 +164,7 @@ func (s *Session) Explain(err error) error {
 	if s.gone = conflict.Length == 0; s.gone {
 		return fmt.Errorf("another program deleted this conversation, so this turn stopped: %w", err)
 	}
-	id := histories.Word(s.Conversation.ID())
+	id := display.Word(s.Conversation.ID())
 	return fmt.Errorf("another program continued this conversation, so this turn stopped. "+
 		"What the other program added is kept: see it with %s, and continue with %s: %w", s.program.Location.CommandLine("history show "+id), s.program.Location.CommandLine("chat --conversation "+id), err)
 }
@@ -195,7 +195,7 @@ func (s *Session) CanContinue() error {
 		return nil
 	}
 	return exit.Usagef("the conversation %s belongs to a client of consort serve, which continues it while it runs: "+
-		"to continue it here, give the trusted values of that client, as in --trust user=ada", histories.Word(s.Conversation.ID()))
+		"to continue it here, give the trusted values of that client, as in --trust user=ada", display.Word(s.Conversation.ID()))
 }
 
 // AdviseResume prints how to continue an unfinished turn.
@@ -203,7 +203,7 @@ func (s *Session) AdviseResume() {
 	if s.Store == nil || s.overtaken || !Waits(s.Conversation) {
 		return
 	}
-	id := histories.Word(s.Conversation.ID())
+	id := display.Word(s.Conversation.ID())
 	wait, waits := s.Conversation.Next().(converse.Await)
 	if s.Foreign {
 		advice := "The turn is not finished. The conversation belongs to a client of consort serve, which continues it"
@@ -243,7 +243,7 @@ func (s *Session) AdviseContinue() { s.hintAt("chat") }
 // hintAt prints the ID of a stored conversation, and the command that continues it.
 func (s *Session) hintAt(command string) {
 	if s.Store != nil && s.Conversation.Length() > 0 && !s.gone {
-		id := histories.Word(s.Conversation.ID())
+		id := display.Word(s.Conversation.ID())
 		s.program.Screen.Hint("This was conversation " + id + ". Continue it with: " + s.program.Location.CommandLine(command+" --conversation "+id))
 	}
 }

@@ -202,8 +202,8 @@ func report(screen *terminal.Screen, path string, answers *answers, found *surve
 		screen.Note("  %s of %s cannot be used: %s", display.Line(name), display.Line(s.From), display.Line(s.Reason))
 	}
 	with := ""
-	if path != configfile.Name && path != configfile.UserFile() {
-		with = " --config " + path
+	if (&configfile.Flags{}).Find() != path {
+		with = " --config " + display.Word(path)
 	}
 	for _, name := range answers.Unset(os.LookupEnv) {
 		screen.Note("Next: set the variable %s to the key of the model.", name)

@@ -373,3 +373,37 @@ func TestMayWrite(t *testing.T) {
 		}
 	}
 }
+
+// The next commands name the written file, unless they find it without that.
+func TestNextCommands(t *testing.T) {
+	top := t.TempDir()
+	t.Chdir(top)
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(top, "config"))
+	t.Setenv("CONSORT_CONFIG", "")
+	user := filepath.Join(top, "config", "consort", "consort.toml")
+	spaced := filepath.Join(top, "my files", "consort.toml")
+	for _, step := range []struct{ path, named, with string }{
+		{path: user},
+		{path: "consort.toml"},
+		{path: user, with: " --config " + user},
+		{path: spaced, with: " --config '" + spaced + "'"},
+		{path: "consort.toml", named: user, with: " --config consort.toml"},
+		{path: user, named: user},
+	} {
+		t.Setenv("CONSORT_CONFIG", step.named)
+		a := defaults("m", "http://localhost:1/v1", &survey{})
+		if err := write(step.path, a); err != nil {
+			t.Fatal(err)
+		}
+		stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(terminal.NewScreen(stderr, stderr), step.path, a, &survey{})
+		said, err := os.ReadFile(stderr.Name())
+		if want := "Then: consort check" + step.with + ", and consort chat" + step.with + "\n"; err != nil || !strings.HasSuffix(string(said), want) {
+			t.Errorf("%+v: %s, %v, want %s", step, said, err, want)
+		}
+		stderr.Close()
+	}
+}
