@@ -3,10 +3,12 @@
 package reports
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/terminal"
@@ -29,5 +31,19 @@ func TestServersThatFailed(t *testing.T) {
 	}
 	if r.Servers[0].State != string(ensemble.Connecting) {
 		t.Errorf("the state in JSON is %q", r.Servers[0].State)
+	}
+}
+
+// A server that was connected, and has disconnected since because nobody used it, is connected.
+func TestIdleServers(t *testing.T) {
+	s := NewServer(ensemble.Snapshot{Name: "x", State: ensemble.Idle, ConnectDuration: 7 * time.Millisecond, LastError: errors.New("an earlier one")}, nil, "stdio")
+	r := Check{Servers: []Server{s}}
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if text := r.servers(terminal.NewScreen(out, out).Results); s.Error != "" || r.Verdict() != nil || !strings.Contains(text, "7ms") {
+		t.Errorf("%q, %v\n%s", s.Error, r.Verdict(), text)
 	}
 }

@@ -44,12 +44,12 @@ type peerJSON struct {
 	Metadata     canister.Fields `json:"metadata,omitempty"`
 }
 
-// newPeerList lists the connected servers in the order of the roster.
+// newPeerList lists the connected servers, and those that disconnected because they were not used, in the order of the roster.
 func newPeerList(roster *ensemble.Roster) []peerJSON {
 	peers := []peerJSON{}
 	for _, e := range roster.Ensembles() {
 		s := e.Snapshot()
-		if p := s.Peer; s.State == ensemble.Ready && p.Protocol != "" { // functions of this program have no protocol
+		if p := s.Peer; (s.State == ensemble.Ready || s.State == ensemble.Idle) && p.Protocol != "" { // functions of this program have no protocol
 			peers = append(peers, peerJSON{s.Name, p.Protocol, p.Name, p.Title, p.Version, p.Description, p.Website, p.Instructions, p.Metadata})
 		}
 	}
