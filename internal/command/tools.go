@@ -27,8 +27,11 @@ func toolsCommand(p *program) *cobra.Command {
 		Short: "List the offered tools, and those that were set aside",
 		Args:  cobra.NoArgs,
 		PreRunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("limit") && flags.search == "" {
+			switch {
+			case cmd.Flags().Changed("limit") && flags.search == "":
 				return exit.Usagef("--limit has no effect without --search")
+			case flags.limit < 1:
+				return exit.Usagef("--limit %d: expected a number of at least 1", flags.limit)
 			}
 			return nil
 		},

@@ -80,4 +80,8 @@ func TestValuesOfFlags(t *testing.T) {
 	o := consort(t, "tools", "--search", "x", "--limit", "many").expect(t, exit.Usage)
 	contains(t, "standard error", o.stderr, "--limit many: expected a whole number")
 	lacks(t, "standard error", o.stderr, "strconv")
+	for _, limit := range []string{"0", "-1"} {
+		o := consort(t, "tools", "--search", "x", "--limit", limit).expect(t, exit.Usage)
+		contains(t, "standard error", o.stderr, "--limit "+limit+": expected a number of at least 1")
+	}
 }
