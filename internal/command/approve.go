@@ -92,6 +92,9 @@ func runApprove(ctx context.Context, p *program, with *histories.Answer, as stri
 	if resume && with == nil {
 		return exit.Usagef("--resume needs an answer; to continue the conversation without one: %s", p.location.CommandLine("resume "+display.Word(args[0])))
 	}
+	if as != "" && with == nil {
+		return exit.Usagef("--as needs an answer, such as --allow or --deny REASON")
+	}
 	a := histories.Answering{ID: args[0], With: with, Quiet: resume}
 	if len(args) == 2 {
 		a.Wait = args[1]

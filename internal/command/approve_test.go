@@ -139,6 +139,7 @@ func TestAnswersToSeveral(t *testing.T) {
 	contains(t, "standard error", does(exit.Usage, waits[0].ID, "--as", "ben").stderr, "ann", "ben")
 	contains(t, "standard error", does(exit.Usage, waits[0].ID, "--arguments", "[]", "--as", "ann").stderr, "--arguments: expected one JSON object")
 	contains(t, "standard error", does(exit.Usage, "--resume").stderr, "consort resume many")
+	contains(t, "standard error", does(exit.Usage, "--as", "ann").stderr, "--as needs an answer, such as --allow or --deny REASON")
 	var answered histories.Answered
 	if err := json.Unmarshal([]byte(does(exit.Done, waits[0].ID, "--deny", "too dear", "--as", "ann", "--json").stdout),
 		&answered); err != nil || answered != (histories.Answered{Conversation: "many", Wait: waits[0].ID, Verdict: "deny", By: "ann"}) {

@@ -23,6 +23,9 @@ func promptsCommand(p *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(args) == 0 && len(arguments) > 0 {
+				return exit.Usagef("--argument needs the NAME of a prompt")
+			}
 			return withRoster(ctx, p, func(ctx context.Context, assembly *config.Assembly) error {
 				if len(args) == 1 {
 					return libraryOf(p, assembly.Roster).ShowPrompt(ctx, args[0], arguments)

@@ -80,6 +80,7 @@ func TestPromptsAreListedAndGot(t *testing.T) {
 	}
 	consort(t, "prompts", "library__none", "--config", path).expect(t, exit.Tool)
 	consort(t, "prompts", "library__greet", "--argument", "name", "--config", path).expect(t, exit.Usage)
+	contains(t, "no name", consort(t, "prompts", "--argument", "tone=kind", "--config", path).expect(t, exit.Usage).stderr, "--argument needs the NAME of a prompt")
 	if o := consort(t, "prompts", "--config", file(t, "")).expect(t, exit.Done); o.stdout != "no prompts\n" {
 		t.Errorf("of nobody: %q", o.stdout)
 	}
