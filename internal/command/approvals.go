@@ -68,10 +68,11 @@ func runRevoke(p *program, all bool, args []string) error {
 	if err != nil {
 		return err
 	}
+	removed := false
 	revoked, err := store.Revoke(func(one *approvals.Stored) bool { return all || glob.Match(args[0], one.Name()) })
 	switch {
 	case err != nil && all:
-		err = store.Remove() // it cannot be read, or not be written
+		removed, err = true, store.Remove()
 	case err != nil:
 		return exit.Usagef("%w", err)
 	case len(revoked) == 0 && !all:
@@ -86,7 +87,10 @@ func runRevoke(p *program, all bool, args []string) error {
 	for _, one := range revoked {
 		p.screen.Print(fmt.Sprintf("%s: revoked; it is asked for again (it was allowed on %s)\n", p.screen.Results.Name(display.Line(one.Name())), one.Allowed.Local().Format(time.DateOnly)))
 	}
-	if len(revoked) == 0 {
+	switch {
+	case removed:
+		p.screen.Print("the file of the stored approvals could not be read or written; it is removed\n")
+	case len(revoked) == 0:
 		p.screen.Print("nothing was allowed\n")
 	}
 	return p.screen.Err()

@@ -293,7 +293,8 @@ func TestDamagedApprovals(t *testing.T) {
 	x.types("y\r")
 	x.expect("I am done.")
 	x.ends(exit.Done)
-	consort(t, "approvals", "revoke", "--all").expect(t, exit.Done)
+	contains(t, "revoke --all", consort(t, "approvals", "revoke", "--all").expect(t, exit.Done).stdout, "the file of the stored approvals could not be read or written; it is removed")
+	contains(t, "again", consort(t, "approvals", "revoke", "--all").expect(t, exit.Done).stdout, "nothing was allowed")
 	contains(t, "the list after that", consort(t, "approvals").expect(t, exit.Done).stdout, "no tool is always allowed")
 	contains(t, "no home", run{env: []string{"XDG_STATE_HOME=", "HOME="}}.consort(t, "approvals").expect(t, exit.Usage).stderr, "set HOME or XDG_STATE_HOME")
 }
