@@ -5,6 +5,8 @@ package chatui
 import (
 	"context"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -87,7 +89,10 @@ func (m *model) complete(msg completed) {
 		m.menu.put(m.input, common)
 	}
 	if len(items) == 1 {
-		m.input.update(tea.PasteMsg{Content: " "})
+		// A folder is not complete; the URI of a resource is.
+		if isFolder := strings.HasSuffix(common, string(filepath.Separator)) && !strings.HasPrefix(common, "@"); !isFolder {
+			m.input.update(tea.PasteMsg{Content: " "})
+		}
 		m.menu = nil
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -575,5 +576,21 @@ func TestPrintsWaitForTheSmallerView(t *testing.T) {
 	d.confirms("y")
 	if d.clearing {
 		t.Error("the screen is cleared while rows are on their way")
+	}
+}
+
+// A single proposal is complete, and gets a space, unless it is a folder.
+func TestASingleProposal(t *testing.T) {
+	d := newDesk(t, 80, 24)
+	folder := "docs" + string(filepath.Separator)
+	for _, c := range []struct{ text, proposal, want string }{
+		{"/export doc", folder, "/export " + folder}, {"/export not", "notes.md", "/export notes.md "}, {"see @https://x", "@https://x/", "see @https://x/ "},
+	} {
+		d.input.set(c.text)
+		word := c.text[strings.LastIndex(c.text, " ")+1:]
+		d.Update(completed{c.text, Completions{Replace: len(word), Items: []Completion{{Text: c.proposal}}}})
+		if got := d.input.before(); got != c.want || d.menu != nil {
+			t.Errorf("the input is %q, want %q", got, c.want)
+		}
 	}
 }
