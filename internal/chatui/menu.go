@@ -48,11 +48,12 @@ type completed struct {
 // tab asks for proposals, or chooses the next one.
 func (m *model) tab(forth bool) tea.Cmd {
 	if m.menu != nil && len(m.menu.Items) > 0 {
-		step := 1
-		if !forth {
-			step = len(m.menu.Items) - 1
+		if forth {
+			m.menu.chosen++
+		} else {
+			m.menu.chosen = max(m.menu.chosen, 0) + len(m.menu.Items) - 1
 		}
-		m.menu.chosen = (max(m.menu.chosen, -step) + step) % len(m.menu.Items)
+		m.menu.chosen %= len(m.menu.Items)
 		m.menu.put(m.input, m.menu.Items[m.menu.chosen].Text)
 		return nil
 	}

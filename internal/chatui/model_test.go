@@ -579,6 +579,21 @@ func TestPrintsWaitForTheSmallerView(t *testing.T) {
 	}
 }
 
+// Shift-Tab goes through the proposals from the last one to the first, and around.
+func TestShiftTab(t *testing.T) {
+	d := newDesk(t, 80, 24)
+	for _, items := range [][]Completion{{{Text: "/a"}, {Text: "/b"}}, {{Text: "/a"}, {Text: "/b"}, {Text: "/c"}}} {
+		d.input.set("/")
+		d.Update(completed{"/", Completions{Replace: 1, Items: items}})
+		for i := range 2 * len(items) {
+			d.Update(tea.KeyPressMsg{Code: tea.KeyTab, Mod: tea.ModShift})
+			if want := items[len(items)-1-i%len(items)].Text; d.input.before() != want {
+				t.Errorf("%d of %d: the input is %q, want %q", i, len(items), d.input.before(), want)
+			}
+		}
+	}
+}
+
 // A single proposal is complete, and gets a space, unless it is a folder.
 func TestASingleProposal(t *testing.T) {
 	d := newDesk(t, 80, 24)
