@@ -91,7 +91,7 @@ func (m *model) complete(msg completed) {
 	}
 	if len(items) == 1 {
 		// A folder is not complete; the URI of a resource is.
-		if isFolder := strings.HasSuffix(common, string(filepath.Separator)) && !strings.HasPrefix(common, "@"); !isFolder {
+		if text := items[0].Text; !strings.HasSuffix(text, string(filepath.Separator)) || strings.HasPrefix(text, "@") {
 			m.input.update(tea.PasteMsg{Content: " "})
 		}
 		m.menu = nil
