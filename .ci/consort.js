@@ -5,6 +5,7 @@
 "use strict";
 const { spawn } = require("node:child_process");
 const os = require("node:os");
+const tty = require("node:tty");
 
 const name = `@consort-go/consort-${process.platform}-${process.arch}`;
 const file = process.platform === "win32" ? "consort.exe" : "consort";
@@ -19,12 +20,16 @@ try {
 
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
 // Ctrl-C reaches the program itself, because it is in the foreground of the same terminal;
-// this process only has to stay. Other signals are for this process, so it passes them on.
+// this process only has to stay. It has a terminal if one of its streams is one. Other signals
+// are for this process, so it passes them on; but not on Windows, where the program gets
+// all events of the console itself, and kill would end it without closing.
+const isWindows = process.platform === "win32";
+const onTerminal = [0, 1, 2].some((fd) => tty.isatty(fd));
 for (const signal of ["SIGINT", "SIGQUIT"]) {
-  process.on(signal, () => process.stdin.isTTY || child.kill(signal));
+  process.on(signal, () => isWindows || onTerminal || child.kill(signal));
 }
 for (const signal of ["SIGTERM", "SIGHUP"]) {
-  process.on(signal, () => child.kill(signal));
+  process.on(signal, () => isWindows || child.kill(signal));
 }
 child.on("error", (error) => {
   console.error(`consort: ${error.message}`);
