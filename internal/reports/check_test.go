@@ -34,7 +34,7 @@ func TestServersThatFailed(t *testing.T) {
 	}
 }
 
-// A server that was connected, and has disconnected since because nobody used it, is connected.
+// A server that was connected, and disconnected since because it was unused, is connected.
 func TestIdleServers(t *testing.T) {
 	s := NewServer(ensemble.Snapshot{Name: "x", State: ensemble.Idle, ConnectDuration: 7 * time.Millisecond, LastError: errors.New("an earlier one")}, nil, "stdio")
 	r := Check{Servers: []Server{s}}

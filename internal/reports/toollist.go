@@ -44,7 +44,7 @@ type peerJSON struct {
 	Metadata     canister.Fields `json:"metadata,omitempty"`
 }
 
-// newPeerList lists the connected servers, and those that disconnected because they were not used, in the order of the roster.
+// newPeerList lists the connected and the idle servers in the order of the roster.
 func newPeerList(roster *ensemble.Roster) []peerJSON {
 	peers := []peerJSON{}
 	for _, e := range roster.Ensembles() {
