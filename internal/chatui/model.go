@@ -74,7 +74,7 @@ type (
 // The messages that the model sends itself.
 type (
 	arrived   struct{} // there are items in the backlog
-	breathed  struct{} // it is time to process more of the backlog
+	batchDue  struct{} // it is time to process more of the backlog
 	beat      struct{} // the spinner turns
 	firstDraw struct{} // the first view is on the screen
 	settled   struct{} // a smaller view is on the screen
@@ -83,9 +83,9 @@ type (
 // The pace of the screen: how often the backlog is processed, how much of it at once, in
 // bytes, and how often the spinner turns.
 const (
-	breath    = 25 * time.Millisecond
-	mouthful  = 48 << 10
-	heartbeat = 100 * time.Millisecond
+	batchPause = 25 * time.Millisecond
+	batchBytes = 48 << 10
+	heartbeat  = 100 * time.Millisecond
 )
 
 // frameTime is how long it takes at most until a change is drawn (bubbletea draws 60 times
@@ -116,7 +116,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.resize(msg.Width, msg.Height)
-	case arrived, breathed:
+	case arrived, batchDue:
 		cmds = append(cmds, m.process())
 	case printed:
 		m.paper.gone(msg)
@@ -225,14 +225,14 @@ func (l larger) isShown(now time.Time, writes *atomic.Int64) bool {
 // process takes items from the backlog, once the size of the window is known. When rows
 // wait to be printed, the backlog has to wait too, so that memory stays bounded.
 func (m *model) process() tea.Cmd {
-	pause := tea.Tick(breath, func(time.Time) tea.Msg { return breathed{} })
+	pause := tea.Tick(batchPause, func(time.Time) tea.Msg { return batchDue{} })
 	if m.height == 0 && m.backlog.isEnding() { // nothing can be shown
 		return tea.Quit
 	}
 	if m.height == 0 || len(m.paper.rows) > 10*maxLive+m.height && m.drawn {
 		return pause
 	}
-	items := m.backlog.take(mouthful)
+	items := m.backlog.take(batchBytes)
 	if len(items) == 0 {
 		return m.backlog.listen
 	}

@@ -29,15 +29,13 @@ func approveCommand(p *program) *cobra.Command {
 		Example: "  consort approve\n  consort approve 20261121-k3f9ab2c\n  consort approve 20261121-k3f9ab2c 4QKB --resume\n  consort approve 20261121-k3f9ab2c --deny \"not on a Friday\"",
 		Args:    cobra.RangeArgs(0, 2),
 	}, "print one JSON document; with --resume one line of JSON for each event"))))
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return runE(func(ctx context.Context, args []string) error {
-			with, err := verdict(cmd.Flags(), len(args) == 2)
-			if err != nil {
-				return err
-			}
-			return runApprove(ctx, p, with, as, resume, args)
-		})(cmd, args)
-	}
+	cmd.RunE = runE(func(ctx context.Context, args []string) error {
+		with, err := verdict(cmd.Flags(), len(args) == 2)
+		if err != nil {
+			return err
+		}
+		return runApprove(ctx, p, with, as, resume, args)
+	})
 	flags := cmd.Flags()
 	for _, f := range histories.AnswerFlags {
 		if strings.Contains(f.Usage, "`") {

@@ -79,7 +79,7 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	if want.Last && want.ID != "" {
 		return exit.Usagef("--continue and --conversation exclude each other: give one of them")
 	}
-	p.needs.view = !p.json
+	p.needs.view = true
 	cfg, err := p.load()
 	if err != nil {
 		return err
@@ -105,7 +105,7 @@ func runChat(ctx context.Context, p *program, o *opening, want histories.Choice)
 	}
 	defer func() { err = errors.Join(err, unclosed(c.closeSession())) }()
 	defer func() { c.session.AdviseContinue() }() // of the conversation that is open then
-	leave := c.meet(ctx, cfg)
+	leave := c.startUser(ctx, cfg)
 	defer func() { err = errors.Join(err, leave()) }()
 	if c.user.Interactive() {
 		p.screen.Hint("Talking with " + display.Text(cfg.Model.Name.Reveal()) + ". /help lists the commands.")
@@ -198,7 +198,7 @@ func (c *chat) loop(ctx context.Context) error {
 			return err
 		}
 		c.interrupted.Store(0)
-		leave, err := c.hear(ctx, said)
+		leave, err := c.handleInput(ctx, said)
 		if err != nil && !c.user.Interactive() {
 			failed = err
 		}

@@ -22,9 +22,9 @@ import (
 	"github.com/consort-go/consort/invoker"
 )
 
-// meet makes c.user the person at the terminal: with the screen of package chatui if it can
+// startUser makes c.user the person at the terminal: with the screen of package chatui if it can
 // run here, and otherwise line by line. The caller must call leave at the end.
-func (c *chat) meet(ctx context.Context, cfg *config.Config) (leave func() error) {
+func (c *chat) startUser(ctx context.Context, cfg *config.Config) (leave func() error) {
 	p := c.program
 	if !chatui.Supported(p.screen, p.stdin) {
 		c.user = terminal.NewUser(p.screen, p.stdin, c.interrupts.Received, c.interrupt)

@@ -36,14 +36,9 @@ func (p *program) levelOf(configured config.Log) (zapcore.Level, error) {
 	name := cmp.Or(p.logLevel, string(configured.Level), string(p.needs.quiet), string(config.LevelWarn))
 	switch config.Level(name) {
 	case config.LevelDebug, config.LevelInfo, config.LevelWarn, config.LevelError:
-	default:
-		return 0, exit.Usagef("--log-level %s: expected debug, info, warn or error", name)
+		return zapcore.ParseLevel(name)
 	}
-	level, err := zapcore.ParseLevel(name)
-	if err != nil {
-		return 0, exit.Usagef("--log-level: %w", err)
-	}
-	return level, nil
+	return 0, exit.Usagef("--log-level %s: expected debug, info, warn or error", name)
 }
 
 // inJSON switches the log, and with it all of standard error, to lines of JSON if the

@@ -25,8 +25,8 @@ func (c *chat) commands() *chatcommands.Chat {
 	}
 }
 
-// hear handles an input and reports whether the user leaves.
-func (c *chat) hear(ctx context.Context, line string) (leave bool, err error) {
+// handleInput handles an input and reports whether the user leaves.
+func (c *chat) handleInput(ctx context.Context, line string) (leave bool, err error) {
 	command, argument, message, err := chatcommands.Parse(line)
 	switch {
 	case err != nil:

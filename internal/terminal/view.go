@@ -78,7 +78,8 @@ func (v *View) Show(event converse.Event) error {
 			v.waiting.Say("it calls " + display.Line(e.Name))
 		}
 	case converse.MessageCompleted:
-		v.messageCompleted()
+		v.stopWaiting()
+		v.endText()
 	case converse.InvocationStarted:
 		v.stopWaiting()
 		v.running[e.Invocation.ID] = v.screen.Begin(rendering.CallText(e.Invocation))
@@ -159,11 +160,6 @@ func (v *View) print(text string) {
 		text = display.Continue(before, text)
 	}
 	v.screen.Print(text)
-}
-
-func (v *View) messageCompleted() {
-	v.stopWaiting()
-	v.endText()
 }
 
 // endText ends the current message.
