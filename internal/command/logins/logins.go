@@ -16,8 +16,8 @@ import (
 
 	"github.com/consort-go/consort/config"
 	"github.com/consort-go/consort/converse/history"
-	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/display"
+	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/keyring"
 	"github.com/consort-go/consort/internal/loginkey"
