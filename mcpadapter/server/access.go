@@ -28,7 +28,7 @@ func (s *Server) SetAccess(options *Options) {
 	before := s.auth.Swap(auth)
 	s.clients.SetLimits(access.Limits{Rate: full.Rate, Burst: full.Burst, Parallel: full.Parallel})
 	s.parked.mu.Lock()
-	s.parked.perClient = full.Parallel // calls that wait already go on
+	s.parked.perClient = full.Parallel
 	s.parked.mu.Unlock()
 	s.waiting.Recheck()
 	if before.isSelective() || auth.isSelective() {

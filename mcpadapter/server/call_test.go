@@ -716,21 +716,36 @@ func TestParkedCallsAreBounded(t *testing.T) {
 	call(begin, "UNAVAILABLE")
 }
 
-// SetAccess changes how many calls of a client may wait for its answers, like the other requests.
+// SetAccess changes how many calls of a client may wait for its answers, like the other requests. Calls under way
+// go on, also if they ask again.
 func TestSetAccessBoundsParkedCalls(t *testing.T) {
 	ask := rawTool(t, invoker.Definition{Name: "ask"}, func(ctx context.Context, call *invoker.Call) (invoker.Output, error) {
-		_, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Sure?"})
-		return invoker.Output{}, err
+		for range 2 {
+			if _, err := call.Ask(ctx, &invoker.ElicitRequest{Message: "Sure?"}); err != nil {
+				return invoker.Output{}, err
+			}
+		}
+		return invoker.Output{Content: canister.Texts("asked twice")}, nil
 	})
 	var options *server.Options
 	v := newVictim(t, func(o *server.Options) { o.Tools, o.Parallel, options = []invoker.Invoker{ask}, 1, o })
 	begin := strings.Replace(strings.Replace(calling(`{}`), "local__whose", "ask", 1),
 		`"io.modelcontextprotocol/clientCapabilities":{}`, `"io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}`, 1)
-	call := func(want string) {
+	var message struct{ Result struct{ RequestState string } }
+	call := func(body, want string) (state string) {
 		t.Helper()
-		if status, _, answer := v.post(t, begin, nil); status != 200 || !strings.Contains(answer, want) {
+		status, _, answer := v.post(t, body, nil)
+		if status != 200 || !strings.Contains(answer, want) {
 			t.Fatalf("status %d, %.300s, and not %s", status, answer, want)
 		}
+		message.Result.RequestState = ""
+		if err := json.Unmarshal([]byte(answer[strings.Index(answer, "{"):]), &message); err != nil {
+			t.Fatal(err)
+		}
+		return message.Result.RequestState
+	}
+	again := func(state string, question int) string {
+		return strings.Replace(begin, `"_meta"`, fmt.Sprintf(`"requestState":%q,"inputResponses":{"question-%d":{"action":"accept"}},"_meta"`, state, question), 1)
 	}
 	change := func(parallel int) {
 		changed := *options
@@ -738,15 +753,17 @@ func TestSetAccessBoundsParkedCalls(t *testing.T) {
 		v.server.SetAccess(&changed)
 	}
 	const tooMany = "CANCELED"
-	call("input_required")
-	call(tooMany)
+	call(begin, "input_required")
+	call(begin, tooMany)
 	change(2)
-	call("input_required")
-	call(tooMany)
+	first := call(begin, "input_required")
+	call(begin, tooMany)
 	change(1)
-	call(tooMany)
+	call(begin, tooMany)
+	call(again(call(again(first, 1), "input_required"), 2), "asked twice")
+	call(begin, tooMany)
 	change(0) // the default
-	call("input_required")
+	call(begin, "input_required")
 }
 
 // Clients are notified of changed tools; those of 2026-07-28 if they subscribed.

@@ -32,6 +32,7 @@ type rounds struct {
 	memory *bodymemory.Memory
 	owner  string // the identity of the client
 	client string
+	limit  int                                                                      // of calls of the client that wait, when this one began
 	pause  func()                                                                   // called before the response of a round that is not the last; may be nil
 	goOn   func(ctx context.Context, session *mcp.ServerSession, progressToken any) // called at each further round; nil if pause is
 	cancel context.CancelCauseFunc
@@ -63,8 +64,11 @@ func newRounds(s *Server, what string, size int, from *caller, given mcp.InputRe
 	if err := memory.Take(max(int64(size), from.size)); err != nil {
 		return nil, err
 	}
+	s.parked.mu.Lock()
+	limit := s.parked.perClient
+	s.parked.mu.Unlock()
 	return &rounds{
-		server: s, what: what, memory: memory, owner: from.identity, client: from.client, given: given,
+		server: s, what: what, memory: memory, owner: from.identity, client: from.client, limit: limit, given: given,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}), questions: make(map[string]*question),
 	}, nil
 }
@@ -206,7 +210,7 @@ type parked struct {
 	timeout time.Duration
 
 	mu        sync.Mutex
-	perClient int
+	perClient int                    // for calls that begin; those under way also have the limit under which they began
 	calls     map[string]*parkedCall // by the state that the client returns
 	count     map[string]int         // by client
 }
@@ -233,7 +237,7 @@ func (p *parked) park(r *rounds, open mcp.InputRequestMap) (mcp.Result, error) {
 	}
 	state := rand.Text()
 	p.mu.Lock()
-	if p.count[r.client] >= p.perClient {
+	if p.count[r.client] >= max(p.perClient, r.limit) {
 		p.mu.Unlock()
 		r.cancel(errTooManyWait)
 		<-r.ended
