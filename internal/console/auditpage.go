@@ -103,7 +103,7 @@ func (c recordPages) auditPage(w http.ResponseWriter, r *http.Request, p *person
 			text(one.By), about, details(false, text("Record"), pre(c.console.Redact(jsonOf(one))))))
 	}
 	export := url.Values{"who": v["who"], "tool": v["tool"], "code": v["code"]}
-	c.console.show(w, p, "Audit",
+	c.console.show(w, r, p, "Audit",
 		el("h1", text("Audit")),
 		el("form", attr("method", "get"), action(Prefix+"/audit"), class("search"), attr("role", "search"),
 			c.console.field("who", "Who", v.Get("who")), c.console.field("tool", "Tool or action", v.Get("tool")), c.console.field("code", "Code, or FAILED", v.Get("code")), el("button", text("Filter"))),

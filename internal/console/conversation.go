@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -95,12 +96,9 @@ func (c conversationPages) conversationPage(w http.ResponseWriter, r *http.Reque
 		return
 	}
 	ended, with := shown.to == info.Length, c.console.clean.writtenIn(r)
-	title := info.Title
-	if title == "" {
-		title = info.ID
-	}
+	title := cmp.Or(info.Title, info.ID)
 	at := pathOf(info.ID)
-	c.console.show(w, p, c.console.Redact(title),
+	c.console.show(w, r, p, c.console.Redact(title),
 		el("h1", text(c.console.Redact(title)), el("span", id("badges"), badges(info))),
 		c.facts(p, info, shown),
 		when(shown.from > 0, el("p", el("a", id("earlier"), href(fmt.Sprintf("%s?to=%d", at, shown.from)), text("Earlier canisters")))),

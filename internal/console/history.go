@@ -3,10 +3,10 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/histories"
@@ -24,7 +24,7 @@ func (c conversationPages) historyPage(w http.ResponseWriter, r *http.Request, p
 	}
 	more := q
 	more.before, more.further = f.next, f.cut
-	c.console.show(w, p, "Conversations",
+	c.console.show(w, r, p, "Conversations",
 		el("h1", text("Conversations")),
 		c.searchForm(p, q),
 		when(c.console.Store == nil, el("p", text("This server stores no conversations. Add the table [history] to its configuration."))),
@@ -68,10 +68,7 @@ func (c conversationPages) ownerLink(owner string) part {
 
 func (c conversationPages) listItem(ctx context.Context, p *person, one listed) part {
 	info := histories.Titled{Store: c.console.Store, Redact: c.console.Redact}.Entitled(ctx, one.Info)
-	title := info.Title
-	if title == "" {
-		title = info.ID
-	}
+	title := cmp.Or(info.Title, info.ID)
 	at := pathOf(info.ID)
 	var hits []part
 	for _, hit := range one.hits {
@@ -95,7 +92,7 @@ func badges(info history.Info) part {
 	if isUnfinished(info) {
 		all = append(all, text(" "), el("span", class("badge open"), text("unfinished")))
 	}
-	for _, tag := range slices.Clone(info.Tags) {
+	for _, tag := range info.Tags {
 		all = append(all, text(" "), el("span", class("badge"), text(tag)))
 	}
 	return group(all...)

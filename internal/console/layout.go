@@ -3,6 +3,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -77,33 +78,42 @@ var sections = []struct {
 }
 
 // show writes a page for a person.
-func (c *Console) show(w http.ResponseWriter, p *person, title string, content ...part) {
-	c.write(w, http.StatusOK, &page{title: title, person: p, content: group(content...)})
+func (c *Console) show(w http.ResponseWriter, r *http.Request, p *person, title string, content ...part) {
+	c.write(w, r, http.StatusOK, &page{title: title, person: p, content: group(content...)})
 }
 
 // showCurrent writes a page whose content the script keeps current.
-func (c *Console) showCurrent(w http.ResponseWriter, p *person, title string, content ...part) {
-	c.write(w, http.StatusOK, &page{title: title, person: p, content: group(content...), refresh: true})
+func (c *Console) showCurrent(w http.ResponseWriter, r *http.Request, p *person, title string, content ...part) {
+	c.write(w, r, http.StatusOK, &page{title: title, person: p, content: group(content...), refresh: true})
 }
 
 // refuse writes a page that says why a request is refused.
-func (c *Console) refuse(w http.ResponseWriter, _ *http.Request, status int, why string) {
-	c.write(w, status, &page{title: http.StatusText(status), content: group(
+func (c *Console) refuse(w http.ResponseWriter, r *http.Request, status int, why string) {
+	c.write(w, r, status, refusal(status, why))
+}
+
+func refusal(status int, why string) *page {
+	return &page{title: http.StatusText(status), content: group(
 		el("h1", text(http.StatusText(status))), el("p", text(why)),
-		el("p", el("a", href(Prefix+"/"), text("Go to the console"))))})
+		el("p", el("a", href(Prefix+"/"), text("Go to the console"))))}
 }
 
 // fail writes a page about an error of the program, without its secrets. It writes nothing if the person
 // has left.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if why, isEnded := openstreams.Reason(r.Context()); isEnded {
-		c.refuse(w, r, http.StatusServiceUnavailable, "The request ended before its answer was ready: "+c.Redact(why)+".")
-	} else if r.Context().Err() == nil {
+	if _, isEnded := openstreams.Reason(r.Context()); isEnded || r.Context().Err() == nil {
 		c.refuse(w, r, http.StatusInternalServerError, c.Redact(err.Error()))
 	}
 }
 
-func (c *Console) write(w http.ResponseWriter, status int, pg *page) {
+// write writes a page. If the request has ended with its token, what was read for the page may not be complete: it
+// is refused, unless it has the outcome of an action.
+func (c *Console) write(w http.ResponseWriter, r *http.Request, status int, pg *page) {
+	isRead := status == http.StatusOK && r.Method != http.MethodPost || status == http.StatusNotFound || status == http.StatusInternalServerError
+	if why, isEnded := openstreams.Reason(r.Context()); isEnded && isRead {
+		status = http.StatusServiceUnavailable
+		pg = refusal(status, "The request ended before its answer was ready: "+c.Redact(why)+".")
+	}
 	root := &html.Node{Type: html.DocumentNode}
 	root.AppendChild(&html.Node{Type: html.DoctypeNode, Data: "html"})
 	el("html", attr("lang", "en"),
@@ -137,14 +147,10 @@ func (c *Console) header(pg *page) part {
 			links = append(links, el("li", el("a", href(Prefix+s.path), when(current, attr("aria-current", "page")), text(s.title))))
 		}
 	}
-	name := pg.person.Name
-	if name == "" {
-		name = "unnamed"
-	}
 	return el("header",
 		el("p", class("brand"), text("Consort")),
 		el("nav", attr("aria-label", "Pages"), el("ul", links...)),
-		el("div", class("who"), el("span", text(name+" · "+roleName(pg.person.Role))),
+		el("div", class("who"), el("span", text(cmp.Or(pg.person.Name, "unnamed")+" · "+roleName(pg.person.Role))),
 			c.form(pg.person, "/logout", el("button", class("plain"), text("Log out")))))
 }
 

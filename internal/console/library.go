@@ -91,7 +91,7 @@ func (c libraryPages) libraryPage(w http.ResponseWriter, r *http.Request, p *per
 	list := func(title, none string, heads []string, rows []part) part {
 		return group(el("h2", text(title)), when(len(rows) == 0, el("p", text(none))), when(len(rows) > 0, table(title, heads, rows...)))
 	}
-	c.console.show(w, p, "Resources and prompts",
+	c.console.show(w, r, p, "Resources and prompts",
 		el("h1", text("Resources and prompts")),
 		list("Resources", "There are no resources.", []string{"URI", "Server", "Name", "Description", "Type"}, found),
 		when(len(templates) > 0, list("Templates", "", []string{"Template", "Server", "Name", "Description"}, templates)),
@@ -105,12 +105,12 @@ func resourceAddress(uri string) string {
 
 // resourcePage shows the form that reads a resource.
 func (c libraryPages) resourcePage(w http.ResponseWriter, r *http.Request, p *person) {
-	c.showResource(w, p, r.URL.Query().Get("uri"), nil)
+	c.showResource(w, r, p, r.URL.Query().Get("uri"), nil)
 }
 
-func (c libraryPages) showResource(w http.ResponseWriter, p *person, uri string, content part) {
+func (c libraryPages) showResource(w http.ResponseWriter, r *http.Request, p *person, uri string, content part) {
 	isTemplate := strings.Contains(uri, "{")
-	c.console.show(w, p, "Resource",
+	c.console.show(w, r, p, "Resource",
 		el("h1", text("Resource")),
 		when(!p.Role.May(Answer), el("p", el("code", text(c.console.Redact(uri)))), el("p", class("faint"), text("Your role does not permit reading it."))),
 		when(p.Role.May(Answer), c.console.form(p, resourcePath, class("stack"),
@@ -130,7 +130,7 @@ func (c libraryPages) readResource(w http.ResponseWriter, r *http.Request, p *pe
 	parts, err := from.ReadResource(ctx, uri)
 	c.console.record(r, p, what, "", err, "uri", uri)
 	if err != nil {
-		c.showResource(w, p, uri, c.failed("The resource cannot be read", err))
+		c.showResource(w, r, p, uri, c.failed("The resource cannot be read", err))
 		return
 	}
 	for i := range parts {
@@ -144,7 +144,7 @@ func (c libraryPages) readResource(w http.ResponseWriter, r *http.Request, p *pe
 	for i := range parts[:min(len(parts), partsShown)] {
 		shown = append(shown, c.resourcePart(p, &parts[i], uri, i))
 	}
-	c.showResource(w, p, uri, group(when(len(parts) == 0, el("p", attr("role", "status"), text("The resource has no content."))), group(shown...), tooMany(len(parts))))
+	c.showResource(w, r, p, uri, group(when(len(parts) == 0, el("p", attr("role", "status"), text("The resource has no content."))), group(shown...), tooMany(len(parts))))
 }
 
 // failed returns the message for a person about a request that failed.
@@ -231,12 +231,12 @@ func (c libraryPages) findPrompt(w http.ResponseWriter, r *http.Request) *ensemb
 
 func (c libraryPages) promptPage(w http.ResponseWriter, r *http.Request, p *person) {
 	if prompt := c.findPrompt(w, r); prompt != nil {
-		c.showPrompt(w, p, prompt, nil, nil)
+		c.showPrompt(w, r, p, prompt, nil, nil)
 	}
 }
 
 // showPrompt writes the page of a prompt, with its form and its messages.
-func (c libraryPages) showPrompt(w http.ResponseWriter, p *person, prompt *ensemble.Prompt, values map[string]string, messages part) {
+func (c libraryPages) showPrompt(w http.ResponseWriter, r *http.Request, p *person, prompt *ensemble.Prompt, values map[string]string, messages part) {
 	var fields []part
 	for i, a := range prompt.Arguments {
 		at, label := fmt.Sprintf("a-%d", i), cmp.Or(a.Title, a.Name)
@@ -247,7 +247,7 @@ func (c libraryPages) showPrompt(w http.ResponseWriter, p *person, prompt *ensem
 			el("input", id(at), attr("name", c.console.clean.inputName(a.Name, i)), attr("value", c.console.clean.unlessSecret(values[a.Name])), when(a.Required, attr("required", ""))),
 			when(a.Description != "", el("span", class("faint"), text(c.console.Redact(a.Description))))))
 	}
-	c.console.show(w, p, "Prompt",
+	c.console.show(w, r, p, "Prompt",
 		el("h1", text(prompt.FullName())), messages,
 		el("dl", class("facts"), el("dt", text("Server")), el("dd", text(prompt.Ensemble)),
 			when(prompt.Title != "", el("dt", text("Title")), el("dd", text(c.console.Redact(prompt.Title))))),
@@ -273,14 +273,14 @@ func (c libraryPages) getPrompt(w http.ResponseWriter, r *http.Request, p *perso
 	got, err := from.GetPrompt(ctx, prompt.FullName(), values)
 	c.console.record(r, p, "get_prompt", "", err, "prompt", prompt.FullName(), "arguments", values)
 	if err != nil {
-		c.showPrompt(w, p, prompt, values, c.failed("The prompt cannot be got", err))
+		c.showPrompt(w, r, p, prompt, values, c.failed("The prompt cannot be got", err))
 		return
 	}
 	var shown []part
 	for _, message := range got.Messages[:min(len(got.Messages), partsShown)] {
 		shown = append(shown, el("h3", text(firstLine(c.console.Redact(message.Role)))), pre(c.console.Redact(display.Contents(message.Content))))
 	}
-	c.showPrompt(w, p, prompt, values, el("section", class("outcome"), attr("role", "status"), el("h2", text("Messages")),
+	c.showPrompt(w, r, p, prompt, values, el("section", class("outcome"), attr("role", "status"), el("h2", text("Messages")),
 		when(got.Description != "", el("p", text(c.console.Redact(got.Description)))),
 		when(len(got.Messages) == 0, el("p", text("The prompt has no messages."))), group(shown...), tooMany(len(got.Messages))))
 }

@@ -51,25 +51,25 @@ func (c *Console) followLink(w http.ResponseWriter, r *http.Request) {
 	token, ok := c.sessions.redeem(r.URL.Query().Get("code"))
 	if !ok {
 		c.failed.record(c, r, &person{}, invoker.Unauthorized, "The link was used already, or has expired.")
-		c.showLogin(w, http.StatusForbidden, "This link was used already, or has expired.")
+		c.showLogin(w, r, http.StatusForbidden, "This link was used already, or has expired.")
 		return
 	}
 	known := c.withToken(w, r, token, func(w http.ResponseWriter, r *http.Request) {
 		caller, err := c.Caller(r.Context())
 		if err != nil {
-			c.showLogin(w, http.StatusForbidden, "This link does not open the console.")
+			c.showLogin(w, r, http.StatusForbidden, "This link does not open the console.")
 			return
 		}
 		c.sessions.end(r)
 		setCookie(w, r, c.sessions.begin(r, &caller, token, true))
 		c.record(r, &person{Caller: caller}, "login", "", nil, "with", "link")
 		w.Header().Set("Referrer-Policy", "no-referrer")
-		c.write(w, http.StatusOK, &page{title: "Logged in", forward: Prefix + "/", content: group(
+		c.write(w, r, http.StatusOK, &page{title: "Logged in", forward: Prefix + "/", content: group(
 			el("h1", text("You are logged in")),
 			el("p", el("a", href(Prefix+"/"), text("Go to the console"))))})
 	})
 	if !known {
 		c.failed.record(c, r, &person{}, invoker.Unauthorized, "The token of the link is not valid any longer.")
-		c.showLogin(w, http.StatusForbidden, "The token of this link is not valid any longer.")
+		c.showLogin(w, r, http.StatusForbidden, "The token of this link is not valid any longer.")
 	}
 }

@@ -106,10 +106,10 @@ func (c *Console) toLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) loginPage(w http.ResponseWriter, r *http.Request) {
-	c.showLogin(w, http.StatusOK, "")
+	c.showLogin(w, r, http.StatusOK, "")
 }
 
-func (c *Console) showLogin(w http.ResponseWriter, status int, problem string) {
+func (c *Console) showLogin(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	content := el("p", text("This server has no tokens. Open the link that it printed when it started, or start another console with: consort console"))
 	if c.Tokens() {
 		content = el("form", attr("method", "post"), action(Prefix+"/login"), class("stack"),
@@ -118,7 +118,7 @@ func (c *Console) showLogin(w http.ResponseWriter, status int, problem string) {
 			el("p", class("faint"), text("The bearer token that the operator of this server gave you.")),
 			el("button", text("Log in")))
 	}
-	c.write(w, status, &page{title: "Log in", content: group(
+	c.write(w, r, status, &page{title: "Log in", content: group(
 		el("h1", text("Log in")),
 		when(problem != "", el("p", class("notice failed"), attr("role", "alert"), text(problem))),
 		content)})
@@ -130,14 +130,14 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	token := strings.TrimSpace(r.PostFormValue("token"))
 	if !c.Tokens() || token == "" || strings.ContainsAny(token, " \t\r\n") {
 		c.failed.record(c, r, &person{}, invoker.Unauthorized, "This cannot be a token.")
-		c.showLogin(w, http.StatusUnauthorized, "This is not a token of this server.")
+		c.showLogin(w, r, http.StatusUnauthorized, "This is not a token of this server.")
 		return
 	}
 	ok := c.withToken(w, r, token, func(w http.ResponseWriter, r *http.Request) {
 		caller, err := c.Caller(r.Context())
 		if err != nil || caller.Role == Nothing {
 			c.failed.record(c, r, &person{Caller: caller}, invoker.Denied, "This token does not open the console.")
-			c.showLogin(w, http.StatusForbidden, "This token does not open the console.")
+			c.showLogin(w, r, http.StatusForbidden, "This token does not open the console.")
 			return
 		}
 		c.sessions.end(r)
@@ -147,7 +147,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	})
 	if !ok {
 		c.failed.record(c, r, &person{}, invoker.Unauthorized, "This is not a token of this server, or it has expired.")
-		c.showLogin(w, http.StatusUnauthorized, "This is not a token of this server, or it has expired.")
+		c.showLogin(w, r, http.StatusUnauthorized, "This is not a token of this server, or it has expired.")
 	}
 }
 

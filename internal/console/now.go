@@ -54,7 +54,7 @@ func (c serverPages) nowPage(w http.ResponseWriter, r *http.Request, p *person) 
 	list := func(title, none string, items []part) part {
 		return el("section", el("h2", text(title)), when(len(items) == 0 && !found.cut, el("p", text(none))), when(len(items) > 0, el("ol", group(class("list"), group(items...)))))
 	}
-	c.console.showCurrent(w, p, "Now",
+	c.console.showCurrent(w, r, p, "Now",
 		el("h1", text("Now")),
 		found.notices(),
 		list("Waiting for an answer", "Nothing waits for an answer.", waiting),

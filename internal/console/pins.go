@@ -32,7 +32,7 @@ func (c toolPages) pinsPage(w http.ResponseWriter, r *http.Request, p *person) {
 		c.console.fail(w, r, err)
 		return
 	}
-	c.console.show(w, p, "Pins",
+	c.console.show(w, r, p, "Pins",
 		el("h1", text("Pins")),
 		el("p", text("A pinned tool whose definition has changed is not offered to models, or with a warning, until a person accepts the change.")),
 		when(pinned == 0, el("p", text("No tool is pinned."))),

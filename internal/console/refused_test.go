@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/consort-go/consort/canister"
@@ -218,10 +219,14 @@ func TestListOfChoices(t *testing.T) {
 type hanging struct {
 	history.Store
 	begun chan struct{}
+	once  *sync.Once
 }
 
-func (h hanging) Info(ctx context.Context, _ string) (history.Info, error) {
-	close(h.begun)
+func (h hanging) Info(ctx context.Context, id string) (history.Info, error) {
+	if id == "kept" {
+		return h.Store.Info(ctx, id)
+	}
+	h.once.Do(func() { close(h.begun) })
 	<-ctx.Done()
 	return history.Info{}, ctx.Err()
 }
@@ -233,14 +238,24 @@ func (h hanging) List(ctx context.Context, _ history.Filter) iter.Seq2[history.I
 	}
 }
 
-// A page or an export whose token is withdrawn meanwhile is not an empty answer.
+func (h hanging) Read(ctx context.Context, _ string, _ int) iter.Seq2[canister.Canister, error] {
+	return func(yield func(canister.Canister, error) bool) {
+		_, err := h.Info(ctx, "")
+		yield(nil, err)
+	}
+}
+
+// A page or an export whose token is withdrawn meanwhile is not an empty answer, and not one that lacks what
+// could not be read.
 func TestATokenIsWithdrawnBeforeTheAnswer(t *testing.T) {
-	for _, path := range []string{"/spend.csv", "/conversations/plan", "/conversations/plan/raw"} {
+	for _, path := range []string{"/", "/waiting", "/conversations", "/spend", "/spend.csv", "/conversations/plan", "/conversations/plan/raw", "/conversations/kept",
+		"/conversations/kept/images/1/0"} {
 		t.Run(path, func(t *testing.T) {
 			s := consolestage.Start(t, consolestage.Options{})
 			ada := s.Login(t, consolestage.Ada)
+			stored(t, s.Store, "kept", "owner-ada")
 			begun := make(chan struct{})
-			s.Console.Store = hanging{s.Store, begun}
+			s.Console.Store = hanging{s.Store, begun, &sync.Once{}}
 			go func() {
 				<-begun
 				s.MCP.SetAccess(&server.Options{Tokens: []server.BearerToken{{Token: "another-token"}}})

@@ -46,7 +46,7 @@ func (c recordPages) spendPage(w http.ResponseWriter, r *http.Request, p *person
 	if q.Wrong == "" {
 		content = c.spendTables(p, c.spent(r.Context(), p, q, spendTime, maxSpent))
 	}
-	c.console.show(w, p, "Spend", el("h1", text("Spend")), c.spendForm(p, q), content)
+	c.console.show(w, r, p, "Spend", el("h1", text("Spend")), c.spendForm(p, q), content)
 }
 
 // spendForm returns the filter.

@@ -78,7 +78,7 @@ func (c toolPages) toolsPage(w http.ResponseWriter, r *http.Request, p *person) 
 		rows = append(rows, row(el("a", href(Prefix+"/tools/"+url.PathEscape(tool.Name())), text(tool.Name())), text(tool.Ensemble().Name()),
 			text(firstLine(c.console.Redact(d.Description))), text(strings.Join(hintsOf(tool), ", ")), text(strconv.FormatInt(tokens, 10))))
 	}
-	c.console.show(w, p, "Tools",
+	c.console.show(w, r, p, "Tools",
 		el("h1", text("Tools")),
 		el("form", attr("method", "get"), action(Prefix+"/tools"), class("search"), attr("role", "search"), c.console.field("q", "Words", r.URL.Query().Get("q"), attr("type", "search")), el("button", text("Search"))),
 		el("p", text(fmt.Sprintf("%d tools, about %d tokens of each request. ", len(rows), sum)), el("a", href(Prefix+"/library"), text("Resources and prompts"))),
@@ -139,15 +139,15 @@ func (c toolPages) findTool(w http.ResponseWriter, r *http.Request) *ensemble.To
 
 func (c toolPages) toolPage(w http.ResponseWriter, r *http.Request, p *person) {
 	if tool := c.findTool(w, r); tool != nil {
-		c.showTool(w, p, tool, r.URL.Query(), nil)
+		c.showTool(w, r, p, tool, r.URL.Query(), nil)
 	}
 }
 
 // showTool writes the page of a tool, with the outcome of a call.
-func (c toolPages) showTool(w http.ResponseWriter, p *person, tool *ensemble.Tool, values url.Values, outcome part) {
+func (c toolPages) showTool(w http.ResponseWriter, r *http.Request, p *person, tool *ensemble.Tool, values url.Values, outcome part) {
 	d := tool.Definition()
 	tokens := tokenestimate.InTool(tool.Name(), d.Description, d.InputSchema)
-	c.console.show(w, p, tool.Name(),
+	c.console.show(w, r, p, tool.Name(),
 		el("h1", text(tool.Name())),
 		outcome,
 		el("dl", class("facts"),
@@ -208,8 +208,8 @@ func (c toolPages) callTool(w http.ResponseWriter, r *http.Request, p *person) {
 	took := el("p", class("faint"), text("It took "+short(c.console.Now().Sub(began))+"."))
 	if err != nil {
 		failure := invoker.AsFailure(err)
-		c.showTool(w, p, tool, r.PostForm, el("section", class("outcome failed"), attr("role", "alert"), el("h2", text("The call failed: "+string(failure.Code))), pre(c.console.Redact(failure.Message)), took))
+		c.showTool(w, r, p, tool, r.PostForm, el("section", class("outcome failed"), attr("role", "alert"), el("h2", text("The call failed: "+string(failure.Code))), pre(c.console.Redact(failure.Message)), took))
 		return
 	}
-	c.showTool(w, p, tool, r.PostForm, el("section", class("outcome"), attr("role", "status"), el("h2", text("Result")), pre(c.console.Redact(display.Contents(output.Content))), took))
+	c.showTool(w, r, p, tool, r.PostForm, el("section", class("outcome"), attr("role", "status"), el("h2", text("Result")), pre(c.console.Redact(display.Contents(output.Content))), took))
 }

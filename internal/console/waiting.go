@@ -155,7 +155,7 @@ func (c waitPages) waitingPage(w http.ResponseWriter, r *http.Request, p *person
 			items = append(items, c.waitItem(r.Context(), p, one, wait, nil))
 		}
 	}
-	c.console.showCurrent(w, p, "Waiting",
+	c.console.showCurrent(w, r, p, "Waiting",
 		el("h1", text("Waiting")),
 		el("p", class("faint"), text("Calls that need an approval, questions of tools, and calls with an unknown outcome.")),
 		list.notices(), when(len(items) == 0 && !list.cut, el("p", text("Nothing waits."))), group(items...))
@@ -397,7 +397,7 @@ func (c waitPages) answer(w http.ResponseWriter, r *http.Request, p *person) {
 	case wait.ID == "" && !isOver:
 		c.console.fail(w, r, c.console.unread.hide(r.Context(), p, err))
 	case leave(c.console, r, p, "Answered.", err) && !isOver:
-		c.console.show(w, p, "Waiting", el("h1", text("Waiting")), c.waitItem(r.Context(), p, &end, wait, r.PostForm),
+		c.console.show(w, r, p, "Waiting", el("h1", text("Waiting")), c.waitItem(r.Context(), p, &end, wait, r.PostForm),
 			el("p", el("a", href(Prefix+"/waiting"), text("All that waits"))))
 	default:
 		http.Redirect(w, r, Prefix+"/waiting", http.StatusSeeOther)
