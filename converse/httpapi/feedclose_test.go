@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"net/http"
+	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
+	"github.com/consort-go/consort/internal/openstreams"
 )
 
 // lateWatches is an engine without events that counts the watches after the feed was closed.
@@ -74,5 +78,53 @@ func TestCloseDuringEvents(t *testing.T) {
 		if n := e.late.Load(); n > 0 {
 			t.Fatalf("%d watches began after Close", n)
 		}
+	}
+}
+
+// blockedInfo is a store whose descriptions cannot be read before the request ends.
+type blockedInfo struct {
+	history.Store
+	begun func()
+}
+
+func (b blockedInfo) Info(ctx context.Context, _ string) (history.Info, error) {
+	b.begun()
+	<-ctx.Done()
+	return history.Info{}, ctx.Err()
+}
+
+// TestStreamEndsBeforeItBegins: a stream whose token is withdrawn before it has begun is answered with an error. A client
+// that has left gets nothing.
+func TestStreamEndsBeforeItBegins(t *testing.T) {
+	withdrawn := errors.New("the token is not valid any longer")
+	for _, isWithdrawn := range []bool{true, false} {
+		var streams openstreams.Set
+		ctx, leave := context.WithCancel(t.Context())
+		var fails atomic.Bool
+		ctx, remove := streams.Open(ctx, func() error {
+			if fails.Load() {
+				return withdrawn
+			}
+			return nil
+		})
+		feed := httpapi.NewFeed(&lateWatches{}, blockedInfo{history.NewMemory(), func() {
+			if !isWithdrawn {
+				leave()
+			}
+			fails.Store(true)
+			streams.Recheck()
+		}})
+		w := httptest.NewRecorder()
+		feed.Serve(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil), "c", 0)
+		want := `{"error":{"code":"unavailable","message":"The request ended before its answer was ready: the token is not valid any longer.","advice":"Send the request again.","type":"server_error"}}`
+		switch got := strings.TrimSpace(w.Body.String()); {
+		case isWithdrawn && (w.Code != http.StatusServiceUnavailable || got != want):
+			t.Errorf("%d %s", w.Code, got)
+		case !isWithdrawn && got != "":
+			t.Errorf("the client has left and gets %s", got)
+		}
+		remove()
+		leave()
+		feed.Close()
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/internal/jsontext"
+	"github.com/consort-go/consort/internal/openstreams"
 )
 
 // defaultHeartbeat is how often a silent stream sends a comment. Proxies often close a
@@ -44,7 +45,10 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, conversation string
 	err = f.read(r.Context(), conversation, after, s.idle(), func(event Event) bool {
 		return s.send(event.ID.String(), event.Name, event.Data)
 	})
+	why, isEnded := openstreams.Reason(r.Context()) // the client may not have left
 	switch {
+	case isEnded && !s.begun:
+		writeError(w, failure(http.StatusServiceUnavailable, "unavailable", "The request ended before its answer was ready: "+why+".", "Send the request again."))
 	case r.Context().Err() != nil:
 	case !s.begun:
 		writeError(w, err)
