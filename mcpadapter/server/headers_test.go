@@ -40,6 +40,8 @@ var invalidHeaders = map[string]string{
 	"space":     `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A b"}}}`,
 	"twice":     `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}}`,
 	"no_string": `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":1}}}`,
+	"escaped":   `{"type":"object","properties":{"a":{"type":"number","x\u002dmcp-header":"A"}}}`,
+	"long":      `{"type":"object","properties":{"` + strings.Repeat("long", 10_000) + `":{"type":"number","x-mcp-header":"A"}}}`,
 }
 
 // A tool whose annotations are not valid is not offered, and costs no other tool: neither in the
@@ -70,6 +72,11 @@ func TestInvalidHeadersCostOneTool(t *testing.T) {
 	refused := logs.FilterMessage("a tool is not offered: its x-mcp-header annotations break the rules of SEP-2243")
 	if refused.Len() != len(invalidHeaders) {
 		t.Errorf("the log has %v", logs.All())
+	}
+	for _, line := range refused.All() {
+		if reason, _ := line.ContextMap()["error"].(string); reason == "" || len(reason) > 2000 {
+			t.Errorf("the log has a reason of %d bytes", len(reason))
+		}
 	}
 	changed := make(chan struct{}, 16)
 	session := connectHTTP(t, srv, mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, &mcp.ClientOptions{
@@ -105,25 +112,35 @@ func TestHeadedToolsChange(t *testing.T) {
 	roster := mcptest.Roster(t, ensemble.New("e", source, nil))
 	srv := server.New(roster, &server.Options{OwnNames: true})
 	t.Cleanup(func() { _ = srv.Close(context.Background()) })
-	web := httptest.NewServer(srv.Handler())
-	defer web.Close()
+	handler := srv.Handler()
+	ctx, cancel := context.WithTimeout(t.Context(), mcptest.Patience)
 	list := func() string {
-		_, answer := post(t, web.URL, "tools/list", rawMeta(""), http.Header{"Mcp-Protocol-Version": {"2026-07-28"}})
-		return answer
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+rawMeta("")+`}}`))
+		for name, value := range map[string]string{
+			"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list",
+		} {
+			r.Header.Set(name, value)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Body.String()
 	}
-	ctx, cancel := context.WithCancel(t.Context())
 	var asking sync.WaitGroup
+	defer asking.Wait()
+	defer cancel()
 	asking.Go(func() {
 		for ctx.Err() == nil {
 			list()
 		}
 	})
 	for i := range 30 {
-		source.SetTools(headedTool(t, "tool"+strconv.Itoa(i), `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}`))
-		for !strings.Contains(list(), "tool"+strconv.Itoa(i)) {
-			continue
+		name, answer := "tool"+strconv.Itoa(i), ""
+		source.SetTools(headedTool(t, name, `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}`))
+		for !strings.Contains(answer, name) {
+			if ctx.Err() != nil {
+				t.Fatalf("%s is not listed: %s", name, answer)
+			}
+			answer = list()
 		}
 	}
-	cancel()
-	asking.Wait()
 }

@@ -32,7 +32,7 @@ type rounds struct {
 	memory *bodymemory.Memory
 	owner  string // the identity of the client
 	client string
-	limit  int                                                                      // of calls of the client that wait, when this one began
+	limit  int                                                                      // parked.perClient when the call began, which a lower one does not replace
 	pause  func()                                                                   // called before the response of a round that is not the last; may be nil
 	goOn   func(ctx context.Context, session *mcp.ServerSession, progressToken any) // called at each further round; nil if pause is
 	cancel context.CancelCauseFunc
@@ -210,7 +210,7 @@ type parked struct {
 	timeout time.Duration
 
 	mu        sync.Mutex
-	perClient int                    // for calls that begin; those under way also have the limit under which they began
+	perClient int                    // for calls that begin; see rounds.limit
 	calls     map[string]*parkedCall // by the state that the client returns
 	count     map[string]int         // by client
 }

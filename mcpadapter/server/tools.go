@@ -21,6 +21,7 @@ import (
 	"github.com/consort-go/consort/internal/findcall"
 	"github.com/consort-go/consort/internal/logevent"
 	"github.com/consort-go/consort/internal/servedcall"
+	"github.com/consort-go/consort/internal/textcut"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/internal/wire"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -118,6 +119,26 @@ func checkHeaders(t *offeredTool) (refused error) {
 	return nil
 }
 
+// hasHeaders reports whether a schema has a member or a text "x-mcp-header", also one that is written with escapes.
+func hasHeaders(schema json.RawMessage) bool {
+	if bytes.Contains(schema, []byte(`"x-mcp-header"`)) {
+		return true
+	}
+	if !bytes.Contains(schema, []byte(`\u`)) {
+		return false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(schema))
+	decoder.UseNumber()
+	for {
+		switch token, err := decoder.Token(); {
+		case err != nil:
+			return false
+		case token == "x-mcp-header":
+			return true
+		}
+	}
+}
+
 // find returns the tool that a caller sees under the name; nil if no tool has it. It looks
 // in the cached toolset first.
 func (s *Server) find(ctx context.Context, name string, from *caller) (*offeredTool, error) {
@@ -156,9 +177,10 @@ func (set *toolset) add(t *ensemble.Tool, name string) {
 		return
 	}
 	tool := &offeredTool{Tool: t, name: name, def: t.Definition()}
-	if bytes.Contains(tool.def.InputSchema, []byte(`"x-mcp-header"`)) {
+	if hasHeaders(tool.def.InputSchema) {
 		if err := checkHeaders(tool); err != nil {
-			set.log.Warn("a tool is not offered: its x-mcp-header annotations break the rules of SEP-2243", logevent.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()), zap.Error(err))
+			set.log.Warn("a tool is not offered: its x-mcp-header annotations break the rules of SEP-2243", logevent.ServeToolRefused, zap.String("tool", name), zap.String("ensemble", t.Ensemble().Name()),
+				zap.String("error", textcut.Bytes(err.Error(), wire.MaxQuoted))) // it quotes names of the schema
 			return
 		}
 		set.headed = append(set.headed, name)
