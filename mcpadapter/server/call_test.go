@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,11 @@ func listed(t *testing.T, srv *server.Server, protocol string) []string {
 func TestDefinitionsAreExact(t *testing.T) {
 	yes := true
 	nothing := func(context.Context, *invoker.Call) (invoker.Output, error) { return invoker.Output{}, nil }
+	unchecked, err := invoker.Raw(invoker.Definition{Name: "unchecked", OutputSchema: json.RawMessage(`{"type":"object","maximum":1e400}`)}, nothing,
+		&invoker.RawOptions{UncheckedResults: true}) // as those of other servers whose output schema cannot be used
+	if err != nil {
+		t.Fatal(err)
+	}
 	srv := newServer(t, &server.Options{OwnNames: true},
 		rawTool(t, invoker.Definition{
 			Name: "exact", Title: "Exact", Description: "As <it> is & was.",
@@ -98,14 +104,16 @@ func TestDefinitionsAreExact(t *testing.T) {
 		rawTool(t, invoker.Definition{
 			Name: "free", InputSchema: json.RawMessage(`{"description":"anything"}`), OutputSchema: json.RawMessage(`{"type":"array"}`),
 		}, nothing),
+		unchecked,
 	)
 	exact := `{"name":"exact","title":"Exact","description":"As <it> is & was.","inputSchema":{"z":1,"type":"object",` +
 		`"properties":{"b":{"maximum":12345678901234567890.10},"a":{}}},"outputSchema":{"properties":{"y":{},"x":{}},"type":"object"},` +
 		`"annotations":{"readOnlyHint":true,"openWorldHint":true,"more":1},"_meta":{"a/b":1.0},"icons":[{"src":"https://x/i.png"}]}`
+	large := `{"name":"unchecked","inputSchema":{"type":"object"},"outputSchema":{"type":"object","maximum":1e400}}` // also in older protocols
 	free := `{"name":"free","inputSchema":{"type":"object","description":"anything"}%s}`
 	for protocol, output := range map[string]string{"2026-07-28": `,"outputSchema":{"type":"array"}`, "2025-11-25": ``} {
 		tools := listed(t, srv, protocol)
-		if len(tools) != 2 || tools[0] != exact || tools[1] != fmt.Sprintf(free, output) {
+		if !slices.Equal(tools, []string{exact, fmt.Sprintf(free, output), large}) {
 			t.Errorf("%s: got %s", protocol, strings.Join(tools, "\n"))
 		}
 	}

@@ -247,8 +247,9 @@ func annotationsOf(def *invoker.Definition) json.RawMessage {
 
 // isObjectSchema reports whether the root of a schema has type object.
 func isObjectSchema(schema json.RawMessage) bool {
-	var root map[string]any // a struct would take "Type" for "type"
-	return json.Unmarshal(schema, &root) == nil && root["type"] == "object"
+	root, _ := wire.Members(schema) // a struct would take "Type" for "type"
+	kind, err := wire.String(root["type"])
+	return err == nil && kind == "object"
 }
 
 // objectSchema returns a schema whose root has type object, as MCP requires (MCP
