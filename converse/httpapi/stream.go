@@ -49,10 +49,9 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, conversation string
 	switch {
 	case isEnded && !s.begun:
 		writeError(w, failure(http.StatusServiceUnavailable, "unavailable", "The request ended before its answer was ready: "+why+".", "Send the request again."))
-	case r.Context().Err() != nil:
+	case r.Context().Err() != nil, s.begun && errors.Is(err, engine.ErrClosed): // the client connects again, here or to another process
 	case !s.begun:
 		writeError(w, err)
-	case errors.Is(err, engine.ErrClosed): // the client connects again, here or to another process
 	default:
 		s.send("", "error", asError(err).body())
 	}
