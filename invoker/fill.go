@@ -94,11 +94,12 @@ func guard(inv Invoker, by rules) (Invoker, error) {
 // unsendable returns an argument that a schema requires, but that is neither
 // filled in nor allowed in a call.
 func (t *tool) unsendable(schema json.RawMessage, fills map[string]string) string {
-	var root struct{ Required []string }
-	if json.Unmarshal(schema, &root) != nil {
-		return "" // in an unknown dialect
+	var root map[string]json.RawMessage // a struct would take "Required" for "required"
+	var required []string
+	if json.Unmarshal(schema, &root) != nil || json.Unmarshal(root["required"], &required) != nil {
+		return "" // nothing is required, or in an unknown dialect
 	}
-	for _, name := range root.Required {
+	for _, name := range required {
 		if _, ok := fills[name]; !ok && t.closed.has(name) {
 			return name
 		}

@@ -24,14 +24,13 @@ var drafts = map[string]*jsonschema.Draft{
 // usage), a schema that does not name its draft is of 2020-12; many that were
 // written before that rule are older.
 func draftsOf(schema json.RawMessage) (candidates []*jsonschema.Draft, sure bool) {
-	var head struct {
-		Schema string `json:"$schema"`
-	}
+	var root map[string]json.RawMessage // a struct would take "$Schema" for "$schema"
+	var name string
 	guess := []*jsonschema.Draft{jsonschema.Draft2020, jsonschema.Draft7, jsonschema.Draft4}
-	if json.Unmarshal(schema, &head) != nil || head.Schema == "" {
+	if json.Unmarshal(schema, &root) != nil || json.Unmarshal(root["$schema"], &name) != nil || name == "" {
 		return guess, true
 	}
-	name := strings.TrimSuffix(head.Schema, "#")
+	name = strings.TrimSuffix(name, "#")
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "http://"), "https://")
 	if draft := drafts[name]; draft != nil {
 		return []*jsonschema.Draft{draft}, true

@@ -308,6 +308,7 @@ func TestDialects(t *testing.T) {
 		{"none, but old: tuples", `{"properties":{"a":{"items":[{"type":"string"}]}}}`, `{"a":["x"]}`, `{"a":[1]}`},
 		{"none, but old: booleans", `{"properties":{"a":{"minimum":1,"exclusiveMinimum":true}}}`, `{"a":2}`, `{"a":1}`},
 		{"unknown, but clear", `{"$schema":"https://example.com/dialect","properties":{"a":{"type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},
+		{"a member of another case", `{"$Schema":"http://json-schema.org/draft-04/schema#","properties":{"a":{"const":1}}}`, `{"a":1}`, `{"a":2}`},
 		{"unknown and strange", `{"$schema":"http://json-schema.org/draft-03/schema#","properties":{"a":{"type":"string","required":true}}}`, `{"a":"x"}`, ``},
 		{"not a URL", `{"$schema":"%%","$id":"%%","properties":{"a":{"type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},
 		{"$schema inside", `{"properties":{"a":{"$schema":"https://example.com/x","$id":"q","type":"string"}}}`, `{"a":"x"}`, `{"a":1}`},

@@ -416,6 +416,12 @@ func TestFillThatCannotBe(t *testing.T) {
 	if _, err := invoker.Withhold(required, map[string]string{"user_id": "x"}); err == nil || !strings.Contains(err.Error(), unsendable) {
 		t.Error(err)
 	}
+	// A member with another case requires nothing.
+	for _, schema := range []string{`{"properties":{"user":{}},"Required":["user"]}`, `{"properties":{"user":{}},"required":[],"REQUIRED":["user"]}`} {
+		if _, err := invoker.Withhold(raw(t, schema), map[string]string{"user": "x"}); err != nil {
+			t.Error(err)
+		}
+	}
 	if same, err := invoker.Fill(inner, nil); err != nil || !reflect.DeepEqual(same, inner) {
 		t.Errorf("got %v, %v", same, err)
 	}

@@ -5,10 +5,12 @@
 package forms
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/mail"
 	"net/url"
@@ -63,17 +65,20 @@ type schema struct {
 
 // Fields returns the fields of a form in the order of its schema.
 func Fields(text json.RawMessage) ([]Field, error) {
-	var form struct {
-		Properties json.RawMessage `json:"properties"`
-		Required   []string        `json:"required"`
-	}
+	var form map[string]json.RawMessage // a struct would take "Required" for "required"
 	if err := json.Unmarshal(text, &form); err != nil {
 		return nil, err
 	}
-	if len(form.Properties) == 0 {
+	var required []string
+	if given := form["required"]; given != nil {
+		if err := json.Unmarshal(given, &required); err != nil {
+			return nil, err
+		}
+	}
+	if len(form["properties"]) == 0 {
 		return nil, nil
 	}
-	decoder := json.NewDecoder(strings.NewReader(string(form.Properties)))
+	decoder := json.NewDecoder(bytes.NewReader(form["properties"]))
 	decoder.UseNumber()
 	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
 		return nil, errors.New("its properties are not an object")
@@ -84,23 +89,59 @@ func Fields(text json.RawMessage) ([]Field, error) {
 		if err != nil {
 			return nil, err
 		}
-		var property struct {
-			schema
-			Default any `json:"default"`
-		}
-		if err := decoder.Decode(&property); err != nil {
+		property, err := readProperty(decoder)
+		if err != nil {
 			return nil, fmt.Errorf("%v: %w", name, err)
 		}
 		if n, ok := property.Default.(json.Number); ok {
 			property.Default, _ = number(n.String()) // one that is too large is not a valid answer
 		}
-		field := Field{Name: fmt.Sprint(name), Required: slices.Contains(form.Required, fmt.Sprint(name)), schema: property.schema}
+		field := Field{Name: fmt.Sprint(name), Required: slices.Contains(required, fmt.Sprint(name)), schema: property.schema}
 		if property.Default != nil && field.Check(property.Default) == nil {
 			field.Default = property.Default
 		}
 		fields = append(fields, field)
 	}
 	return fields, nil
+}
+
+// property is the schema of a field.
+type property struct {
+	schema
+	Default any `json:"default"`
+}
+
+func readProperty(from *json.Decoder) (p property, err error) {
+	var value any
+	if err := from.Decode(&value); err != nil {
+		return p, err
+	}
+	keepKeywords(value)
+	text, err := json.Marshal(value)
+	if err != nil {
+		return p, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return p, decoder.Decode(&p)
+}
+
+var keywords = []string{"type", "title", "description", "format", "pattern", "enum", "enumNames", "oneOf", "anyOf", "items", "const", "default",
+	"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}
+
+// keepKeywords removes all other members from a schema, such as "Type", which a struct would take for "type".
+func keepKeywords(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		maps.DeleteFunc(value, func(name string, _ any) bool { return !slices.Contains(keywords, name) })
+		for _, one := range value {
+			keepKeywords(one)
+		}
+	case []any:
+		for _, one := range value {
+			keepKeywords(one)
+		}
+	}
 }
 
 // Label returns the name of the field for the person.

@@ -5,6 +5,7 @@ package forms
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,24 @@ func TestFormFields(t *testing.T) {
 }
 
 // An integer stays as the person has typed it, also beyond 2^53.
+// A member whose name differs from a keyword in case is not the keyword, at any depth.
+func TestCaseOfKeywords(t *testing.T) {
+	fields, err := Fields(json.RawMessage(`{"required":["b"],"Required":["a"],"properties":{
+		"a":{"type":"string","Type":"integer","minLength":2,"MinLength":"x","default":"ab","Default":3,"oneOf":[{"const":"ab","Const":1,"title":"A","TITLE":"B"}]},
+		"b":{"type":"array","items":{"enum":["x"],"Enum":["y"]}}},
+		"Properties":{"c":{}}}`))
+	if err != nil || len(fields) != 2 {
+		t.Fatalf("%+v, %v", fields, err)
+	}
+	a, b := fields[0], fields[1]
+	if a.Required || !b.Required || a.Type != "string" || *a.MinLength != 2 || a.Default != "ab" || !slices.Equal(a.Choices(), []Choice{{"ab", "A"}}) || !slices.Equal(b.Choices(), []Choice{{"x", ""}}) {
+		t.Errorf("%+v", fields)
+	}
+	if fields, err := Fields(json.RawMessage(`{"Properties":{"c":{}}}`)); err != nil || fields != nil {
+		t.Errorf("%+v, %v", fields, err)
+	}
+}
+
 func TestLargeIntegers(t *testing.T) {
 	fields, err := Fields(json.RawMessage(`{"properties":{"n":{"type":"integer","minimum":0,"default":9007199254740993},"many":{"type":"number","default":1e400}}}`))
 	if err != nil || fields[1].Default != nil {

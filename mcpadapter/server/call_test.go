@@ -98,7 +98,7 @@ func TestDefinitionsAreExact(t *testing.T) {
 			Hints:        invoker.Hints{ReadOnly: true, OpenWorld: &yes},
 			Metadata: canister.Fields{
 				"mcp/icons": json.RawMessage(`[{"src":"https://x/i.png"}]`), "mcp/_meta": json.RawMessage(`{"a/b":1.0}`),
-				"mcp/annotations": json.RawMessage(`{"more":1,"readOnlyHint":false}`), "pins/hash": json.RawMessage(`"no"`),
+				"mcp/annotations": json.RawMessage(`{"Title":"no","more":1,"readOnlyHint":false}`), "pins/hash": json.RawMessage(`"no"`),
 			},
 		}, nothing),
 		rawTool(t, invoker.Definition{
@@ -108,7 +108,7 @@ func TestDefinitionsAreExact(t *testing.T) {
 	)
 	exact := `{"name":"exact","title":"Exact","description":"As <it> is & was.","inputSchema":{"z":1,"type":"object",` +
 		`"properties":{"b":{"maximum":12345678901234567890.10},"a":{}}},"outputSchema":{"properties":{"y":{},"x":{}},"type":"object"},` +
-		`"annotations":{"readOnlyHint":true,"openWorldHint":true,"more":1},"_meta":{"a/b":1.0},"icons":[{"src":"https://x/i.png"}]}`
+		`"annotations":{"readOnlyHint":true,"openWorldHint":true,"Title":"no","more":1},"_meta":{"a/b":1.0},"icons":[{"src":"https://x/i.png"}]}`
 	large := `{"name":"unchecked","inputSchema":{"type":"object"},"outputSchema":{"type":"object","maximum":1e400}}` // also in older protocols
 	free := `{"name":"free","inputSchema":{"type":"object","description":"anything"}%s}`
 	for protocol, output := range map[string]string{"2026-07-28": `,"outputSchema":{"type":"array"}`, "2025-11-25": ``} {

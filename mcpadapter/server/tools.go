@@ -218,9 +218,9 @@ func listedTool(t *offeredTool, withOutput bool) json.RawMessage {
 // hasOwnTitle is false for a remote tool whose title comes from its annotations,
 // because clients find it there.
 func hasOwnTitle(def *invoker.Definition) bool {
-	var annotated struct{ Title string }
-	_ = json.Unmarshal(def.Metadata[wire.MetadataPrefix+"annotations"], &annotated)
-	return annotated.Title == "" || def.Metadata[wire.MetadataPrefix+"title"] != nil
+	annotated, _ := wire.Members(def.Metadata[wire.MetadataPrefix+"annotations"]) // a struct would take "Title" for "title"
+	title, _ := wire.String(annotated["title"])
+	return title == "" || def.Metadata[wire.MetadataPrefix+"title"] != nil
 }
 
 // annotationsOf returns the hints, and the other annotations of a remote tool; nil if

@@ -20,39 +20,22 @@ type Tool struct {
 	Description  string
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
-	Annotations  struct {
-		Title           string `json:"title"`
-		ReadOnlyHint    bool   `json:"readOnlyHint"`
-		IdempotentHint  bool   `json:"idempotentHint"`
-		DestructiveHint *bool  `json:"destructiveHint"`
-		OpenWorldHint   *bool  `json:"openWorldHint"`
-	}
-	Execution struct {
-		TaskSupport string `json:"taskSupport"`
-	}
-	metadata canister.Fields
+	taskSupport  string // of execution
+	hints        invoker.Hints
+	metadata     canister.Fields
 }
 
 // Definition returns the tool as its server describes it.
 func (t *Tool) Definition() invoker.Definition {
-	def := invoker.Definition{
+	return invoker.Definition{
 		Name:         t.Name,
 		Title:        t.Title,
 		Description:  t.Description,
 		InputSchema:  t.InputSchema,
 		OutputSchema: t.OutputSchema,
-		Hints: invoker.Hints{
-			ReadOnly:    t.Annotations.ReadOnlyHint,
-			Idempotent:  t.Annotations.IdempotentHint,
-			Destructive: t.Annotations.DestructiveHint,
-			OpenWorld:   t.Annotations.OpenWorldHint,
-		},
-		Metadata: t.metadata,
+		Hints:        t.hints,
+		Metadata:     t.metadata,
 	}
-	if def.Title == "" {
-		def.Title = t.Annotations.Title
-	}
-	return def
 }
 
 // NeedsTask reports whether the tool can only be called as a task. What it says about tasks counts
@@ -62,7 +45,7 @@ func (t *Tool) NeedsTask(capabilities json.RawMessage) bool {
 	for _, name := range []string{"tasks", "requests", "tools", "call"} {
 		capabilities = wire.Member(capabilities, name)
 	}
-	return bytes.HasPrefix(capabilities, []byte{'{'}) && t.Execution.TaskSupport == "required"
+	return bytes.HasPrefix(capabilities, []byte{'{'}) && t.taskSupport == "required"
 }
 
 // ReadTool decodes a tool; members without a field go into its metadata.
@@ -75,11 +58,26 @@ func ReadTool(raw json.RawMessage) (*Tool, error) {
 	if json.Unmarshal(rest["name"], &t.Name) != nil {
 		return nil, fmt.Errorf("its name is not a string")
 	}
-	// Fields of the wrong type are ignored.
-	_ = json.Unmarshal(rest["title"], &t.Title)
-	_ = json.Unmarshal(rest["description"], &t.Description)
-	_ = json.Unmarshal(rest["annotations"], &t.Annotations)
-	_ = json.Unmarshal(rest["execution"], &t.Execution)
+	read(rest, "title", &t.Title)
+	read(rest, "description", &t.Description)
+	annotations, _ := wire.Members(rest["annotations"]) // a struct would take "ReadOnlyHint" for "readOnlyHint"
+	if t.Title == "" {
+		read(annotations, "title", &t.Title)
+	}
+	read(annotations, "readOnlyHint", &t.hints.ReadOnly)
+	read(annotations, "idempotentHint", &t.hints.Idempotent)
+	read(annotations, "destructiveHint", &t.hints.Destructive)
+	read(annotations, "openWorldHint", &t.hints.OpenWorld)
+	execution, _ := wire.Members(rest["execution"])
+	read(execution, "taskSupport", &t.taskSupport)
 	t.metadata = Metadata(rest, "name", "description", "inputSchema", "outputSchema")
 	return t, nil
+}
+
+// read decodes a member of an object, unless it is of the wrong type.
+func read[T any](members map[string]json.RawMessage, name string, to *T) {
+	var value T
+	if json.Unmarshal(members[name], &value) == nil {
+		*to = value
+	}
 }
