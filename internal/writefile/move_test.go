@@ -17,15 +17,20 @@ func TestReplaceOfOpenFile(t *testing.T) {
 	inUse, denied := errors.New("in use"), errors.New("denied")
 	isInUse = func(err error) bool { return errors.Is(err, inUse) }
 	for _, test := range []struct {
-		open time.Duration // how long another program has the file open
-		fail error
-		want error
-		took time.Duration // at most
+		open    time.Duration // how long another program has the file open
+		fail    error
+		options *Options
+		mode    os.FileMode // of the file that is there; 0 if there is none
+		want    error
+		took    time.Duration // at most
 	}{
-		{0, nil, nil, 0},
-		{time.Second, inUse, nil, moveTimeout},
-		{time.Hour, inUse, inUse, moveTimeout},
-		{time.Hour, denied, denied, 0},
+		{0, nil, nil, 0, nil, 0},
+		{time.Second, inUse, nil, 0, nil, moveTimeout},
+		{time.Second, inUse, nil, 0o600, nil, moveTimeout},
+		{time.Second, inUse, &Options{NoWait: true}, 0o600, inUse, 0},
+		{time.Hour, inUse, nil, 0o600, inUse, moveTimeout},
+		{time.Hour, inUse, nil, 0o400, inUse, 0},
+		{time.Hour, denied, nil, 0, denied, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
@@ -36,11 +41,16 @@ func TestReplaceOfOpenFile(t *testing.T) {
 				return os.Rename(from, to)
 			}
 			path := filepath.Join(t.TempDir(), "file")
-			_, err := Replace(path, nil, func(file *os.File) error { _, err := file.WriteString("text"); return err })
+			if test.mode != 0 {
+				if err := os.WriteFile(path, nil, test.mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := Replace(path, test.options, func(file *os.File) error { _, err := file.WriteString("text"); return err })
 			if took := time.Since(began); !errors.Is(err, test.want) || took > test.took {
 				t.Errorf("open for %v: %v after %v", test.open, err, took)
 			}
-			if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); (len(names) == 1) != (test.want == nil) {
+			if names, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); (len(names) == 1) != (test.want == nil || test.mode != 0) {
 				t.Errorf("open for %v: left are %q", test.open, names)
 			}
 		})

@@ -31,6 +31,9 @@ type Options struct {
 	Temporary string
 	// Sync makes Replace wait until the data and the name are on the disk.
 	Sync bool
+	// NoWait makes Replace fail at once where Windows refuses to replace the file because it is
+	// open; Replace waits up to 2 seconds otherwise.
+	NoWait bool
 }
 
 // Replace writes the file at path with write, and returns the resulting file info.
@@ -91,7 +94,8 @@ func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) er
 	if info, err = finish(file, o.Sync, write); err != nil {
 		return nil, err
 	}
-	if err = move(name, target); err == nil && o.Sync {
+	isReadOnly := old != nil && old.Mode().Perm()&0o200 == 0 // Windows never replaces such a file
+	if err = move(name, target, !o.NoWait && !isReadOnly); err == nil && o.Sync {
 		err = SyncPath(filepath.Dir(target), syncFile)
 	}
 	return info, err
@@ -104,11 +108,11 @@ const moveTimeout = 2 * time.Second
 var renameFile, isInUse = os.Rename, isSharing
 
 // move renames a file over target. Windows refuses that while another program, or another goroutine of this one,
-// has target open, for example to read it; move then tries again for a short time.
-func move(name, target string) error {
+// has target open, for example to read it; with wait set, move then tries again for a short time.
+func move(name, target string, wait bool) error {
 	for pause, began := time.Millisecond, time.Now(); ; pause *= 2 {
 		err := renameFile(name, target)
-		if err == nil || !isInUse(err) || time.Since(began)+pause > moveTimeout {
+		if err == nil || !wait || !isInUse(err) || time.Since(began)+pause > moveTimeout {
 			return err
 		}
 		time.Sleep(pause)

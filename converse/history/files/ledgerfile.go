@@ -258,7 +258,8 @@ func (l *ledger) rewrite(ctx context.Context, old *os.File) error {
 		return err
 	}
 	done := func() {}
-	_, err = writefile.Replace(target, &writefile.Options{Temporary: ".ledger.new"}, func(file *os.File) error {
+	// All processes wait for the rewrite, and one of the next changes tries again.
+	_, err = writefile.Replace(target, &writefile.Options{Temporary: ".ledger.new", NoWait: true}, func(file *os.File) error {
 		_, err := l.store.write(file, line, 0)
 		if err == nil {
 			err = l.store.sync(file)
