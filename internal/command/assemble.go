@@ -99,11 +99,11 @@ func (p *program) assemble(cfg *config.Config, with interaction) (*config.Assemb
 	return assembly, err
 }
 
-// loginHint returns a function that tells a person how to log in at a server. Clients of a gateway, which read it in
+// loginHint returns a function that tells a person how to log in at a server. Models and clients, which read it in
 // the results of calls, do not see where the configuration is.
 func loginHint(p *program) func(server string) string {
 	return func(server string) string {
-		if p.needs.forClients {
+		if p.needs.shared {
 			return logins.Hint(&histories.Location{}, server)
 		}
 		return logins.Hint(&p.location, server)
@@ -144,6 +144,7 @@ func (p *program) withModel(cfg *config.Config, with interaction) (*config.Assem
 	if cfg.Model == nil {
 		return nil, exit.Usagef("%s has no [model] table, which this command needs. Name a model with --model, or add one, such as\n\n    [model]\n    name = \"gpt-5-mini\"", p.location.Name())
 	}
+	p.needs.shared = true
 	return p.assemble(cfg, with)
 }
 

@@ -16,6 +16,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/consort-go/consort/config"
+	configserve "github.com/consort-go/consort/config/serve"
+	"github.com/consort-go/consort/config/values"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/reports"
 	"github.com/consort-go/consort/internal/testing/authserver"
@@ -146,14 +149,30 @@ func TestLoginCommand(t *testing.T) {
 	consort(t, "logout", "notes", "--config", file).expect(t, exit.Usage)
 }
 
-// Clients of a gateway do not see where its configuration is.
-func TestLoginHintForClients(t *testing.T) {
-	p := &program{}
-	p.location.Config.File = "work.toml"
-	for forClients, want := range map[bool]string{false: "type: consort login notes --config work.toml", true: "type: consort login notes"} {
-		p.needs.forClients = forClients
-		if got := loginHint(p)("notes"); got != want {
-			t.Errorf("for clients %v: %s", forClients, got)
+// Models and clients do not see where the configuration is.
+func TestLoginHintForOthers(t *testing.T) {
+	const full, short = "type: consort login notes --config work.toml", "type: consort login notes"
+	for name, test := range map[string]struct {
+		assemble func(*program, *config.Config) (*config.Assembly, error)
+		want     string
+	}{
+		"for a person": {func(p *program, cfg *config.Config) (*config.Assembly, error) { return p.assemble(cfg, interaction{}) }, full},
+		"for a model":  {func(p *program, cfg *config.Config) (*config.Assembly, error) { return p.withModel(cfg, interaction{}) }, short},
+		"for a gateway": {func(p *program, cfg *config.Config) (*config.Assembly, error) {
+			return assembleServed(t.Context(), p, cfg, interaction{})
+		}, short},
+	} {
+		p := newProgram(nil, os.Stdout, os.Stderr)
+		p.location.Config.File = "work.toml"
+		assembly, err := test.assemble(p, &config.Config{Model: &config.Model{Name: values.Plain("m"), APIKey: values.Plain("key")}, Serve: &configserve.Options{}})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if got := p.assembling.LoginHint("notes"); got != test.want {
+			t.Errorf("%s: %s", name, got)
+		}
+		if err := p.close(assembly); err != nil {
+			t.Error(name, err)
 		}
 	}
 }

@@ -56,6 +56,7 @@ type needs struct {
 	view         bool         // a person sees the calls of turns, see [terminal.View]
 	certificates bool         // those of [serve]
 	forClients   bool         // see [config.AssembleOptions].ForClients
+	shared       bool         // a model or clients read the errors of servers, too
 	telemetry    bool         // according to the OpenTelemetry variables and --trace
 	metrics      bool         // for a scraper; with telemetry
 	replaceable  bool         // the assembly may be replaced, see [program.reassemble]

@@ -131,6 +131,7 @@ func assembleServed(ctx context.Context, p *program, cfg *config.Config, with in
 		}
 	}
 	cfg.Model = nil // so it need not be valid
+	p.needs.shared = true
 	return p.assemble(cfg, with)
 }
 
