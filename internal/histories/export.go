@@ -34,11 +34,13 @@ type Export struct {
 // Lines is the format that history import reads; package readable has the others.
 const Lines = "jsonl"
 
+var errNoMatch = exit.Usagef("no conversation matches")
+
 // chooses reports whether e selects the conversations, and not their IDs.
 func (e Export) chooses() bool { return e.All || len(e.Tags) > 0 }
 
 // Export writes the chosen conversations, which are those with the given IDs unless e
-// chooses others. If e chooses, one that is deleted meanwhile does not match any longer.
+// chooses others. If e chooses, one that is deleted before its turn does not match any longer.
 func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
 	if !slices.Contains([]string{Lines, string(readable.Markdown), string(readable.HTML)}, e.Format) {
 		return exit.Usagef("--format %s: expected jsonl, markdown or html", e.Format)
@@ -51,8 +53,11 @@ func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
 		return unread
 	}
 	deleted, err := m.write(ctx, e, ids)
-	for _, missing := range deleted {
-		if !e.chooses() {
+	switch {
+	case e.chooses() && len(deleted) == len(ids):
+		return cmp.Or(unread, errNoMatch)
+	case !e.chooses() && len(deleted) < len(ids):
+		for _, missing := range deleted {
 			unread = errors.Join(unread, fmt.Errorf("a conversation is omitted: %w", missing))
 		}
 	}
@@ -95,7 +100,7 @@ func Write(ctx context.Context, w io.Writer, store history.Store, format string,
 		err = readable.Export(ctx, w, Titled{Store: store}, readable.Format(format), options, ids...)
 	}
 	if err == nil && len(missing) == len(ids) {
-		return nil, errors.Join(missing...)
+		err = errors.Join(missing...)
 	}
 	return missing, err
 }
@@ -140,8 +145,10 @@ func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable 
 		if err == nil {
 			err = m.readThrough(ctx, info)
 		}
-		if errors.Is(err, history.ErrNotFound) && e.chooses() {
-			continue // deleted since the list
+		if err != nil && e.chooses() {
+			if _, now := m.store.Info(ctx, id); errors.Is(now, history.ErrNotFound) {
+				continue // deleted since the list
+			}
 		}
 		if err != nil {
 			unread = errors.Join(unread, fmt.Errorf("%s is omitted: %w", display.Word(id), err))
@@ -150,7 +157,7 @@ func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable 
 		readable = append(readable, id)
 	}
 	if len(readable) == 0 {
-		unread = cmp.Or(unread, exit.Usagef("no conversation matches"))
+		unread = cmp.Or(unread, errNoMatch)
 	}
 	return readable, unread
 }

@@ -53,10 +53,10 @@ const pageHead = `<!DOCTYPE html>
 <body>
 `
 
-func (p *page) begin(first history.Info, count int) string {
+func (p *page) begin(first history.Info, isOne bool) string {
 	title := p.line(transcript.Title(first))
-	if count > 1 {
-		title = fmt.Sprintf("%d conversations", count)
+	if !isOne {
+		title = "Conversations"
 	}
 	return fmt.Sprintf(pageHead, policy, html.EscapeString(title), style)
 }

@@ -18,8 +18,8 @@ import (
 // are below them.
 type document struct{ reader }
 
-func (document) begin(history.Info, int) string { return "" }
-func (document) end() string                    { return "" }
+func (document) begin(history.Info, bool) string { return "" }
+func (document) end() string                     { return "" }
 
 func (d document) conversation(info history.Info) string {
 	text := "# " + literal(d.line(transcript.Title(info))) + "\n"

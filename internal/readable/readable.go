@@ -49,7 +49,7 @@ type Options struct {
 
 // form writes conversations in one format.
 type form interface {
-	begin(first history.Info, count int) string
+	begin(first history.Info, isOne bool) string
 	conversation(history.Info) string
 	message(message) string
 	call(call) string
@@ -96,7 +96,7 @@ func Export(ctx context.Context, w io.Writer, store history.Store, format Format
 			continue
 		}
 		if !begun {
-			begun, err = true, put(as.begin(info, len(ids)))
+			begun, err = true, put(as.begin(info, len(ids) == 1))
 		}
 		if err == nil {
 			err = put(as.conversation(info))
