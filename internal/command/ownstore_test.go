@@ -101,7 +101,7 @@ func TestNothingIsMadeInPassing(t *testing.T) {
 	if isThere(placeOf(t)) {
 		t.Error("there is a store")
 	}
-	contains(t, "standard error", consort(t, "chat", "--continue", "--config", path).stderr, "no conversation yet in "+ownOf(t), "start one with consort chat")
+	contains(t, "standard error", consort(t, "chat", "--continue", "--config", path).stderr, "no conversation yet in "+ownOf(t), "start one with consort chat --config "+path)
 	contains(t, "standard error", consort(t, "history", "list", "--config", path).stderr, "There is no "+ownOf(t)+" yet.")
 }
 

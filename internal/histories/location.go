@@ -83,7 +83,7 @@ func (l *Location) Default(ctx context.Context, cfg *config.Config, how Policy) 
 	}
 	path, err := ownStore()
 	if err == nil && how == Existing && configfile.IsAbsent(path) {
-		return exit.Usagef("there is no conversation yet in %s; start one with consort chat", terminal.ShortPath(path))
+		return exit.Usagef("there is no conversation yet in %s; start one with %s", terminal.ShortPath(path), l.CommandLine("chat"))
 	}
 	own := *cfg
 	own.History = &config.History{Path: values.Plain(path)}
