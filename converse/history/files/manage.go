@@ -261,9 +261,9 @@ type unread struct {
 	err  error
 }
 
-// clockTolerance is how much earlier than Created the modification time of the lines may be: the clock
-// of a file system is coarser, or a file server has a late clock.
-const clockTolerance = time.Minute
+// clockTolerance is how much earlier than Created the modification time of the lines may be: the clocks of
+// processes and of file servers differ by at most an hour, see engine.Skew, which this package must not import.
+const clockTolerance = time.Hour
 
 // all returns the conversations in the order of a list, with everything except the
 // facts from their lines, and those whose info cannot be read. It does not read the info of most
