@@ -174,7 +174,7 @@ func (c *Chat) listRecent(ctx context.Context, store history.Store) error {
 			continue
 		}
 		info = histories.Titled{Store: store}.Entitled(ctx, info)
-		rows = append(rows, []string{display.Line(info.ID), info.Changed.Local().Format("2006-01-02 15:04"), display.Line(info.Title)})
+		rows = append(rows, []string{display.Text(info.ID), info.Changed.Local().Format("2006-01-02 15:04"), display.Line(info.Title)})
 		if len(rows) == maxRecent {
 			break
 		}

@@ -44,7 +44,7 @@ func (c *Chat) wayBack(id string) string {
 	if c.Session.Store() == nil {
 		return ", but it cannot be continued, because conversations are not stored."
 	}
-	return "; /resume " + display.Line(id) + " returns to it."
+	return "; /resume " + display.Text(id) + " returns to it."
 }
 
 // copyTo opens a copy of the first n canisters. Its ID is its own, and so are the

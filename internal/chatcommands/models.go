@@ -104,7 +104,7 @@ func (c *Chat) save(ctx context.Context, title string) error {
 			return err
 		}
 	}
-	c.faint("The conversation is stored as %s; /resume %s returns to it.", display.Line(id), display.Line(id))
+	c.faint("The conversation is stored as %s; /resume %s returns to it.", display.Text(id), display.Text(id))
 	return nil
 }
 

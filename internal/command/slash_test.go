@@ -193,14 +193,14 @@ func TestSlashCommandsWithoutStore(t *testing.T) {
 func TestHintsOfResume(t *testing.T) {
 	t.Parallel()
 	path := file(t, echo(t), historyTable)
-	if err := open(t, path).Append(t.Context(), "it's my talk", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hello")},
+	if err := open(t, path).Append(t.Context(), "it's my  talk", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("hello")},
 		canister.Assistant{Head: canister.Head{ID: "m"}, Content: canister.Texts("hello")}); err != nil {
 		t.Fatal(err)
 	}
-	r := run{stdin: strings.Join([]string{"/save Mine", "/fork 1", "/resume it's my talk"}, "\n")}
-	o := r.consort(t, "chat", "--conversation", "it's my talk", "--config", path)
-	contains(t, "standard error", o.stderr, "stored as it's my talk; /resume it's my talk returns to it.", "unchanged; /resume it's my talk returns to it.",
-		"Continuing conversation 'it'\\''s my talk', \"Mine\"")
+	r := run{stdin: strings.Join([]string{"/save Mine", "/fork 1", "/resume it's my  talk"}, "\n")}
+	o := r.consort(t, "chat", "--conversation", "it's my  talk", "--config", path)
+	contains(t, "standard error", o.stderr, "stored as it's my  talk; /resume it's my  talk returns to it.", "unchanged; /resume it's my  talk returns to it.",
+		"Continuing conversation 'it'\\''s my  talk', \"Mine\"")
 }
 
 // A turn that broke off is continued with /resume, without leaving the chat.

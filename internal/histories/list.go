@@ -64,7 +64,7 @@ func (m *Manager) showList(list []history.Info) error {
 	rows := [][]string{{"ID", "CHANGED", "CANISTERS", "TITLE"}}
 	for _, info := range list {
 		form.Conversations = append(form.Conversations, transcript.AboutOf(info))
-		rows = append(rows, []string{display.Line(info.ID), info.Changed.In(m.zone).Format("2006-01-02 15:04"), strconv.Itoa(info.Length), about(info)})
+		rows = append(rows, []string{display.Text(info.ID), info.Changed.In(m.zone).Format("2006-01-02 15:04"), strconv.Itoa(info.Length), about(info)})
 	}
 	switch {
 	case m.to.JSON:

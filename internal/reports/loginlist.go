@@ -98,7 +98,7 @@ func (l *Login) lasts(hint func(string) string) string {
 	case l.Ended != "":
 		return "the authorization server ended it: " + display.Line(l.Ended)
 	case l.State == NeedsLogin && l.Server != "" && l.Client == "":
-		return display.Line(hint(l.Server))
+		return display.Text(hint(l.Server))
 	case !l.Expires.IsZero():
 		return "until " + l.Expires.Local().Format(time.DateTime)
 	case !l.Since.IsZero():
