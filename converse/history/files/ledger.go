@@ -38,7 +38,8 @@ type ledger struct {
 	base int64  // the length of its first line
 	read int64  // how far it was read
 
-	settled bool // the name of the file is known to be on the disk
+	created bool // this process created the file, or replaced it
+	settled bool // the name of the file is known to be on the disk, as far as this process can sync it
 }
 
 // Reserve implements [budget.Ledger].

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,7 +85,7 @@ func (l *ledger) catchUp(file *os.File) error {
 		return err
 	}
 	if l.head == nil || size < l.read || !bytes.Equal(l.head, head[:min(n, len(l.head))]) {
-		l.book, l.head, l.base, l.read, l.settled = budget.Book{}, nil, 0, 0, false
+		l.book, l.head, l.base, l.read, l.created, l.settled = budget.Book{}, nil, 0, 0, false, false
 	}
 	if size == l.read {
 		return nil
@@ -209,7 +210,7 @@ func (l *ledger) write(file *os.File, sync bool, entries ...entry) error {
 		if err != nil {
 			return err
 		}
-		text, l.base = first, int64(len(first))
+		text, l.base, l.created = first, int64(len(first)), true
 		l.head = bytes.Clone(first[:min(len(first), maxLedgerHead)])
 	}
 	for _, e := range entries {
@@ -236,11 +237,15 @@ func (l *ledger) write(file *os.File, sync bool, entries ...entry) error {
 	return nil
 }
 
-// settle returns when the name of the file is on the disk.
+// settle returns when the name of the file is on the disk. The folder of a file that another process
+// created may be another user's, and not readable: only that process syncs the name then.
 func (l *ledger) settle() error {
 	target, err := writefile.Target(l.path)
 	if err == nil {
 		err = l.store.syncFolder(filepath.Dir(target))
+	}
+	if !l.created && errors.Is(err, fs.ErrPermission) {
+		err = nil
 	}
 	l.settled = err == nil
 	return err
@@ -279,5 +284,6 @@ func (l *ledger) rewrite(ctx context.Context, old *os.File) error {
 		return err
 	}
 	l.head, l.base, l.read = bytes.Clone(line[:min(len(line), maxLedgerHead)]), int64(len(line)), int64(len(line))
+	l.created = true
 	return l.settle()
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -281,6 +282,16 @@ func TestLedgerNameIsSynced(t *testing.T) {
 	fail, syncs = nil, 0
 	wants("after a sync that failed", spends(t, s, "r4"), nil, 1, 1)
 	account(t, s, 12)
+	// The folder may be another user's, whose process synced it. The process that creates the file must sync it.
+	s.ledger = nil
+	fail, syncs = fs.ErrPermission, 0
+	wants("another user", spends(t, s, "r5"), nil, 1, 1)
+	wants("another user again", spends(t, s, "r6"), nil, 0, 0)
+	if err := os.Remove(filepath.Join(behind, "ledger")); err != nil {
+		t.Fatal(err)
+	}
+	wants("the first of another user", spends(t, s, "r7"), fs.ErrPermission, 1, 1)
+	wants("its second", spends(t, s, "r7"), fs.ErrPermission, 1, 1)
 }
 
 // What cannot be written is an error, and counts for nothing then.
