@@ -50,7 +50,7 @@ func (m *Manager) Export(ctx context.Context, e Export, ids []string) error {
 	}
 	ids, unread := m.chosen(ctx, e, ids)
 	if len(ids) == 0 {
-		return unread
+		return cmp.Or(unread, errNoMatch)
 	}
 	deleted, err := m.write(ctx, e, ids)
 	switch {
@@ -124,8 +124,7 @@ func writeLines(ctx context.Context, w io.Writer, store history.Store, missing f
 }
 
 // chosen returns the IDs of the conversations to export. The error reports the
-// conversations that cannot be read, which are not in the list. If the list is empty, the
-// error is not nil.
+// conversations that cannot be read, which are not in the list.
 func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable []string, unread error) {
 	if e.chooses() == (len(ids) > 0) {
 		return nil, exit.Usagef("name the conversations to export, or give --all or --tag TAG")
@@ -155,9 +154,6 @@ func (m *Manager) chosen(ctx context.Context, e Export, ids []string) (readable 
 			continue
 		}
 		readable = append(readable, id)
-	}
-	if len(readable) == 0 {
-		unread = cmp.Or(unread, errNoMatch)
 	}
 	return readable, unread
 }
