@@ -73,6 +73,32 @@ func TestWatchSeesTheEndByABudget(t *testing.T) {
 	}
 }
 
+// A turn that a budget has ended can go on and end in another way without a new canister, which a watcher sees, too.
+func TestWatchSeesAnotherEndAfterABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, suffices := history.NewMemory(), false
+		m := model(func(ctx context.Context, _ []canister.Canister) (string, error) {
+			if suffices {
+				<-ctx.Done()
+				return "", ctx.Err()
+			}
+			return "", &budget.ReachedError{}
+		})
+		local := start(t, store, opens(m, store, converse.Options{Limits: converse.Limits{Time: 2 * time.Second}}), nil)
+		all := make(chan []string, 1)
+		go func() { all <- endsOf(t, local, time.Minute) }()
+		send(t, local, "talk", "m1", "hello")
+		synctest.Wait()
+		suffices = true
+		send(t, local, "talk", "m1", "hello") // again
+		time.Sleep(20 * time.Second)
+		send(t, local, "talk", "m2", "hello")
+		if ends := <-all; !slices.Equal(ends, []string{"m1: budget", "m1: time_limit", "m2: time_limit"}) {
+			t.Errorf("the watcher sees the ends %q", ends)
+		}
+	})
+}
+
 // deaf is a stream that loses everything.
 type deaf struct{}
 

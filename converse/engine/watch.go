@@ -69,7 +69,8 @@ type view struct {
 	turn     []canister.Canister
 	polled   int   // the position at the last check for the end of the turn
 	pause    int   // polls until the next check at this position; none if it is not positive
-	reported int   // the position of the last reported end
+	reported int   // the position of the last reported end, except failures
+	byBudget bool  // that end was one by a budget
 	attempt  int64 // the latest of the turn
 	failed   int64 // the highest attempt whose failure, or end by a budget, was reported
 	missed   int   // deltas lost and not reported yet
@@ -323,7 +324,8 @@ func (v *view) over() bool {
 func (v *view) id() string { return compaction.LastUserID(v.turn) }
 
 // end emits the end of a turn once for each position, and a failure or the end by a budget once for each
-// attempt, or each time if that is not known.
+// attempt, or each time if that is not known. After the end by a budget, the turn can have another end at the same
+// position, when its message was sent again.
 func (v *view) end(ended Ended) {
 	ended.Turn = cmp.Or(ended.Turn, v.id())
 	isKnown := ended.Attempt != 0 && ended.Attempt == v.failed // from both the stream and Failed; the clocks of processes differ
@@ -333,10 +335,10 @@ func (v *view) end(ended Ended) {
 		return
 	case ended.Error != "" && ended.Again.IsZero():
 		v.pause = 0 // nothing happens before the log grows
-	case ended.Error == "" && ended.Attempt == 0 && v.reported == v.position:
+	case ended.Error == "" && ended.Attempt == 0 && v.reported == v.position && (ended.Superseded != "" || !v.byBudget):
 		return
 	case ended.Error == "":
-		v.reported = v.position
+		v.reported, v.byBudget = v.position, ended.Attempt != 0
 	}
 	v.emit(ended)
 }
