@@ -53,7 +53,7 @@ func TestWatchSeesTheEndByABudget(t *testing.T) {
 			if ends := endsOf(t, local, 5*time.Second); !slices.Equal(ends, []string{"m1: budget"}) {
 				t.Errorf("a later watcher sees the ends %q", ends)
 			}
-			if ended, is := local.Failed("talk"); !is || ended.Turn != "m1" || ended.Reason != converse.ReasonBudget || local.Active("talk") {
+			if ended, is := local.Failed("talk", 1); !is || ended.Turn != "m1" || ended.Reason != converse.ReasonBudget || local.Active("talk") {
 				t.Errorf("the engine knows of %+v, %v", ended, is)
 			}
 			send(t, local, "talk", "m1", "hello") // again
@@ -63,7 +63,7 @@ func TestWatchSeesTheEndByABudget(t *testing.T) {
 			if ends := endsOf(t, local, 5*time.Second); !slices.Equal(ends, []string{"m1: m2", "m2: answered"}) {
 				t.Errorf("after the next message a later watcher sees the ends %q", ends)
 			}
-			if ended, is := local.Failed("talk"); is {
+			if ended, is := local.Failed("talk", 0); is {
 				t.Errorf("after the next message the engine knows of %+v", ended)
 			}
 			if ends := <-all; !slices.Equal(ends, []string{"m1: budget", "m1: budget", "m2: answered"}) {
@@ -97,6 +97,35 @@ func TestWatchSeesAnotherEndAfterABudget(t *testing.T) {
 			t.Errorf("the watcher sees the ends %q", ends)
 		}
 	})
+}
+
+// Another process continues a turn that a budget has ended here, or that has failed: it is not over then.
+func TestAnotherProcessContinuesAGivenUpTurn(t *testing.T) {
+	for _, cause := range []error{&budget.ReachedError{}, &converse.ModelError{Status: 400, Message: "no"}} {
+		synctest.Test(t, func(t *testing.T) {
+			store := history.NewMemory()
+			roster := tools(t, func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			refuses := model(func(context.Context, []canister.Canister) (string, error) { return "", cause })
+			options := &engine.Options{Others: time.Hour, Poll: time.Second}
+			here, there := start(t, store, opens(refuses, store, converse.Options{}), options), start(t, store, withTool(roster, store), options)
+			send(t, here, "talk", "m1", "call local__tool")
+			synctest.Wait()
+			if _, is := here.Failed("talk", 1); !is || len(endsOf(t, here, 5*time.Second)) != 1 {
+				t.Errorf("the end by %v is not known", cause)
+			}
+			send(t, there, "talk", "m1", "call local__tool")
+			time.Sleep(5 * time.Second)
+			if ended, is := here.Failed("talk", len(read(t, store, "talk"))); is {
+				t.Errorf("while another process works, the engine knows of %+v", ended)
+			}
+			if ends := endsOf(t, here, 5*time.Second); len(ends) > 0 {
+				t.Errorf("while another process works, a watcher sees the ends %q", ends)
+			}
+		})
+	}
 }
 
 // deaf is a stream that loses everything.

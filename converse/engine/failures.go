@@ -8,13 +8,19 @@ import "sync"
 // for later watchers: the log does not show that.
 type failures struct {
 	mu sync.Mutex
-	of map[string]Ended
+	of map[string]noted
+}
+
+// noted is an end, and the length that the log had then; 0 if that is not known.
+type noted struct {
+	Ended
+	length int
 }
 
 // maxFailures bounds the number of recorded failures.
 const maxFailures = 1024
 
-func (f *failures) note(conversation string, ended Ended) {
+func (f *failures) note(conversation string, ended Ended, length int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for other := range f.of {
@@ -24,9 +30,9 @@ func (f *failures) note(conversation string, ended Ended) {
 		delete(f.of, other)
 	}
 	if f.of == nil {
-		f.of = map[string]Ended{}
+		f.of = map[string]noted{}
 	}
-	f.of[conversation] = ended
+	f.of[conversation] = noted{ended, length}
 }
 
 func (f *failures) forget(conversation string) {
@@ -35,9 +41,11 @@ func (f *failures) forget(conversation string) {
 	delete(f.of, conversation)
 }
 
-func (f *failures) last(conversation string) (Ended, bool) {
+// last returns the recorded end of a conversation, unless its log has grown to a greater length since, because another
+// process continues the turn. The length 0 is not known.
+func (f *failures) last(conversation string, length int) (Ended, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	ended, failed := f.of[conversation]
-	return ended, failed
+	last, failed := f.of[conversation]
+	return last.Ended, failed && (last.length == 0 || length <= last.length)
 }

@@ -93,7 +93,7 @@ func (l *Local) Send(ctx context.Context, conversation string, message canister.
 		}
 		// No turn is running here, and calls are open nevertheless: they are made now,
 		// unless another process makes them, or at the retry of the turn that has failed.
-		ended, failed := l.failures.last(conversation)
+		ended, failed := l.failures.last(conversation, 0)
 		switch {
 		case n == 0:
 			t.tries, failed = tries{}, false
@@ -183,7 +183,7 @@ func (l *Local) Cancel(ctx context.Context, conversation string) error {
 // Active reports whether the engine works on a conversation, or will do so without another
 // call: at a retry, or when a wait ends. It knows nothing of the work of other processes.
 func (l *Local) Active(conversation string) bool {
-	if _, failed := l.Failed(conversation); failed {
+	if _, failed := l.Failed(conversation, 0); failed {
 		return false // the turn that has failed may not have ended yet
 	}
 	return l.scheduler.busy(conversation) || l.checks.has(conversation)
@@ -198,9 +198,10 @@ func (l *Local) grown(ctx context.Context, conversation string) {
 
 // Failed returns the failure after which this process has given up the last turn of a conversation, or the end of a
 // turn that a budget has ended, without an Error. It is not ok if there was neither, if a retry will come, or after a
-// restart, which continues the turn.
-func (l *Local) Failed(conversation string) (failure Ended, ok bool) {
-	failure, ok = l.failures.last(conversation)
+// restart, which continues the turn. Length is that of the log, or 0 if it is not known: if the log has grown since,
+// another process continues the turn.
+func (l *Local) Failed(conversation string, length int) (failure Ended, ok bool) {
+	failure, ok = l.failures.last(conversation, length)
 	return failure, ok && failure.Again.IsZero()
 }
 

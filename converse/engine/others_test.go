@@ -191,7 +191,7 @@ func TestOwnCallsAreNotThoseOfOthers(t *testing.T) {
 			local := start(t, store, withTool(roster, store), &engine.Options{Others: 11 * time.Minute})
 			send(t, local, "talk", "m1", "call local__tool")
 			time.Sleep(time.Minute)
-			if _, hasFailed := local.Failed("talk"); !hasFailed {
+			if _, hasFailed := local.Failed("talk", 0); !hasFailed {
 				t.Fatalf("%s: the turn was not given up", kind)
 			}
 			began := time.Now()

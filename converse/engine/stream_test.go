@@ -200,7 +200,7 @@ func TestWatchFromTheLogAlone(t *testing.T) {
 		if err := store.Append(t.Context(), "talk", 2, said("m2", "more")); err != nil {
 			t.Fatal(err)
 		}
-		w.Failed = func(string) (engine.Ended, bool) { return engine.Ended{Error: " away"}, true }
+		w.Failed = func(string, int) (engine.Ended, bool) { return engine.Ended{Error: " away"}, true }
 		if got := fmt.Sprint(told(t, w, 2, 2)); got != "[ended m1answered 3user ended m2 away]" {
 			t.Errorf("Watch behind 2 told %v", got)
 		}

@@ -28,7 +28,7 @@ import (
 func (l *Local) turn(t *slot) {
 	if err := contain.Call("a function of the program", func() { l.runTurn(t) }); err != nil {
 		l.checks.forget(t.id)
-		l.failures.note(t.id, Ended{Error: programerror.PublicText(&programerror.Error{What: panicText, Cause: err}), Attempt: l.attempt()})
+		l.failures.note(t.id, Ended{Error: programerror.PublicText(&programerror.Error{What: panicText, Cause: err}), Attempt: l.attempt()}, 0)
 		l.panicked(t.id, err)
 	}
 }
@@ -210,9 +210,15 @@ func (r *run) over(reason converse.Reason) {
 	ended := Ended{Reason: reason}
 	if reason == converse.ReasonBudget {
 		ended.Turn, ended.Attempt = r.publisher.Turn(r.ctx), r.publisher.Attempt
-		r.failures.note(r.slot.id, ended)
+		r.note(ended)
 	}
 	r.publisher.End(r.ctx, ended)
+}
+
+// note records an end that the log does not show, for later watchers.
+func (r *run) note(ended Ended) {
+	info, _ := r.store.Info(r.ctx, r.slot.id) // otherwise the length is not known
+	r.failures.note(r.slot.id, ended, info.Length)
 }
 
 // failed reports a failed turn and schedules its retry, if there is one.
@@ -243,7 +249,7 @@ func (r *run) reportFailure(err error) time.Time {
 		r.opts.Logger.Warn("a turn failed and will be retried", logevent.TurnRetried, id, zap.Duration("wait", pause), zap.Error(err))
 	}
 	ended.Turn = r.publisher.Turn(r.ctx)
-	r.failures.note(r.slot.id, ended)
+	r.note(ended)
 	r.publisher.End(r.ctx, ended)
 	return ended.Again
 }

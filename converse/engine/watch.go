@@ -37,10 +37,10 @@ type Watcher struct {
 	Next func(ctx context.Context, conversation string) (converse.Command, error)
 	// Failed returns the failure, or the budget, that ended the work on a conversation, if
 	// there was one. If Failed is nil, watchers that start after that, or whose stream has
-	// lost it, do not see it. It is called at each Poll. An end is reported once: again
-	// only if its Attempt is greater than each one reported before. It is not reported if
-	// Ended.Turn, which may be empty, is not the last turn.
-	Failed func(conversation string) (Ended, bool)
+	// lost it, do not see it. It is called at each Poll, with the length of the log. An end is
+	// reported once: again only if its Attempt is greater than each one reported before. It is
+	// not reported if Ended.Turn, which may be empty, is not the last turn.
+	Failed func(conversation string, length int) (Ended, bool)
 }
 
 // Watch implements [Engine.Watch]. It may be called concurrently.
@@ -230,7 +230,7 @@ func (v *view) newFailure(again bool) (Ended, bool) {
 	if v.Failed == nil {
 		return Ended{}, false
 	}
-	ended, has := v.Failed(v.conversation)
+	ended, has := v.Failed(v.conversation, v.position)
 	return ended, has && cmp.Or(ended.Turn, v.id()) == v.id() && (ended.Attempt > v.failed || ended.Attempt == 0 && !again)
 }
 

@@ -100,7 +100,7 @@ func TestWatchAsksAgainAfterAFailure(t *testing.T) {
 				Next: func(context.Context, string) (converse.Command, error) {
 					return converse.Done{Reason: converse.ReasonTime}, nil
 				},
-				Failed: func(string) (engine.Ended, bool) { return failure, true },
+				Failed: func(string, int) (engine.Ended, bool) { return failure, true },
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -131,7 +131,7 @@ func TestWatchFindsALaterFailure(t *testing.T) {
 		w := engine.Watcher{
 			Log: store, Stream: stream, Poll: time.Second,
 			Next: func(context.Context, string) (converse.Command, error) { return converse.Exchange{}, nil },
-			Failed: func(string) (engine.Ended, bool) {
+			Failed: func(string, int) (engine.Ended, bool) {
 				switch asked++; {
 				case asked < 3:
 					return engine.Ended{}, false

@@ -393,7 +393,7 @@ func (h *handler) show(w http.ResponseWriter, r *http.Request) error {
 // state returns the state of a conversation and its open waits.
 func (h *handler) state(ctx context.Context, id string) (string, []openwaits.Wait, error) {
 	now := time.Now()
-	_, canisters, err := engine.LastTurn(ctx, h.store, id, now)
+	start, canisters, err := engine.LastTurn(ctx, h.store, id, now)
 	if err != nil {
 		return "", nil, err
 	}
@@ -403,7 +403,7 @@ func (h *handler) state(ctx context.Context, id string) (string, []openwaits.Wai
 	case converse.Await:
 		return stateWaiting, openwaits.Open(id, canisters, now), nil
 	}
-	if ended, hasEnded := givenUp(h.engine, id, canisters); hasEnded && ended.Error == "" {
+	if ended, hasEnded := givenUp(h.engine, id, start, canisters); hasEnded && ended.Error == "" {
 		return stateDone, nil, nil
 	} else if hasEnded {
 		return stateFailed, nil, nil
@@ -411,13 +411,13 @@ func (h *handler) state(ctx context.Context, id string) (string, []openwaits.Wai
 	return stateOpen, nil, nil
 }
 
-// givenUp returns how the engine has given up the last turn of a conversation, if it has, as far as it knows: the
-// log does not show that. Without an Error, a budget has ended the turn.
-func givenUp(e engine.Engine, id string, canisters []canister.Canister) (ended engine.Ended, hasEnded bool) {
+// givenUp returns how the engine has given up the last turn of a conversation, whose canisters begin after start, if it
+// has, as far as it knows: the log does not show that. Without an Error, a budget has ended the turn.
+func givenUp(e engine.Engine, id string, start int, canisters []canister.Canister) (ended engine.Ended, hasEnded bool) {
 	if of, isKnown := e.(interface {
-		Failed(string) (engine.Ended, bool)
+		Failed(string, int) (engine.Ended, bool)
 	}); isKnown {
-		ended, hasEnded = of.Failed(id)
+		ended, hasEnded = of.Failed(id, start+len(canisters))
 	}
 	return ended, hasEnded && (ended.Turn == "" || ended.Turn == compaction.LastUserID(canisters))
 }

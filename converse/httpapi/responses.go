@@ -515,7 +515,7 @@ func (o openAI) setStatus(ctx context.Context, a *responseAnswer, found history.
 		return nil
 	}
 	now := time.Now()
-	_, canisters, err := engine.LastTurn(ctx, o.h.store, found.ID, now)
+	start, canisters, err := engine.LastTurn(ctx, o.h.store, found.ID, now)
 	if err != nil {
 		return err
 	}
@@ -528,7 +528,7 @@ func (o openAI) setStatus(ctx context.Context, a *responseAnswer, found history.
 		a.addWaits(openwaits.Open(found.ID, canisters, now))
 	default:
 		a.status, a.incomplete = "in_progress", ""
-		if ended, hasEnded := givenUp(o.h.engine, found.ID, canisters); hasEnded && ended.Error == "" {
+		if ended, hasEnded := givenUp(o.h.engine, found.ID, start, canisters); hasEnded && ended.Error == "" {
 			a.ended(ended.Reason)
 		} else if hasEnded {
 			a.status, a.failed = "failed", errFailed
