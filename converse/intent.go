@@ -125,9 +125,9 @@ func (b *batch) mayMake(calls []*call) claim {
 			}
 			c.intent = intent.(canister.Intent)
 			b.turn.conv.unmadeIntents[c.intent.ID] = true // until the log has accepted it
-			elsewhere.Begin(b.ctx, b.opts.ID, c.intent.ID)
 			intents = append(intents, c.intent)
 		}
+		elsewhere.Begin(b.ctx, b.opts.ID, c.intent.ID)
 	}
 	if len(intents) > 0 && !b.turn.append(intents...) {
 		b.abort()

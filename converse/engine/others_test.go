@@ -4,6 +4,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,4 +202,57 @@ func TestOwnCallsAreNotThoseOfOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unconfirmed is a log that accepts no results of calls of the model for a while.
+type unconfirmed struct {
+	*history.Memory
+	until time.Time
+}
+
+func (u *unconfirmed) Append(ctx context.Context, id string, length int, canisters ...canister.Canister) error {
+	if result, is := canisters[0].(canister.Result); is && result.Parent == "" && time.Now().Before(u.until) {
+		return errors.New("connection reset by peer")
+	}
+	return u.Memory.Append(ctx, id, length, canisters...)
+}
+
+// A program of a process that has died, and that this process has taken over, is not under way elsewhere.
+func TestTakenOverProgramsAreOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, calls := &unconfirmed{Memory: history.NewMemory()}, 0
+		roster := tools(t, func(ctx context.Context) (string, error) {
+			if calls++; calls == 2 {
+				<-ctx.Done()
+			}
+			return "did it", ctx.Err()
+		}, runcode.Ensemble("code", nil))
+		script := conversetest.NewScript(
+			conversetest.Line{Calls: []conversetest.Call{{Name: "code__run_code", Arguments: `{"program":"local__tool()\nreturn local__tool()"}`}}},
+			conversetest.Line{Text: "Done."}, conversetest.Line{Text: "Done again."})
+		open := func(_ context.Context, id string) (*converse.Conversation, error) {
+			return converse.New(script, roster, &converse.Options{ID: id, Log: store}), nil
+		}
+		options := &engine.Options{Others: time.Hour}
+		dies := start(t, store, open, options)
+		send(t, dies, "talk", "m1", "hello")
+		synctest.Wait()
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := dies.Close(ended); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		store.until = time.Now().Add(time.Minute)
+		local := start(t, store, open, options)
+		time.Sleep(time.Minute)
+		if _, hasFailed := local.Failed("talk", 0); !hasFailed || calls < 2 {
+			t.Fatalf("after %d calls the turn was not given up", calls)
+		}
+		began := time.Now()
+		send(t, local, "talk", "m2", "hello")
+		if ended := waitFor(t, local, "talk", "m2"); ended.Reason != converse.ReasonAnswered || time.Since(began) > 5*time.Second {
+			t.Errorf("after %v the turn ended with %+v", time.Since(began), ended)
+		}
+	})
 }

@@ -81,7 +81,7 @@ func (b *Begun) has(conversation, intent string) bool {
 	return b.of[conversation][intent]
 }
 
-// Begin records that this process is about to append the intent of a call.
+// Begin records that this process is about to append the intent of a call, or to go on with that call.
 func Begin(ctx context.Context, conversation, intent string) {
 	if limit, ok := ctx.Value(key{}).(limit); ok && limit.conversation == conversation {
 		limit.own.add(conversation, intent)
@@ -156,7 +156,10 @@ func begunIn(limit limit, history, added []canister.Canister) map[string]time.Ti
 	for _, c := range added {
 		switch c := c.(type) {
 		case canister.Intent:
-			if !limit.own.has(limit.conversation, c.ID) && (c.Key == "" || c.Key == calls.Key(limit.conversation, c.Invocation)) {
+			switch {
+			case limit.own.has(limit.conversation, c.ID): // an earlier intent is of a process whose call this one has taken over
+				delete(begun, c.Invocation)
+			case c.Key == "" || c.Key == calls.Key(limit.conversation, c.Invocation):
 				begun[c.Invocation] = c.Time
 			}
 		case canister.Wait: // the call has ended, to be made again with the answer

@@ -71,3 +71,18 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// A call of another process that this one has taken over is not under way elsewhere.
+func TestCheckOfACallThatWasTakenOver(t *testing.T) {
+	ctx := elsewhere.With(t.Context(), "talk", time.Hour, new(elsewhere.Begun))
+	elsewhere.Begin(ctx, "talk", "n2")
+	list := []canister.Canister{
+		canister.Assistant{Head: canister.Head{ID: "a"}},
+		canister.Invocation{Head: canister.Head{ID: "i"}, Message: "a"},
+		canister.Intent{Head: canister.Head{ID: "n1", Time: time.Now()}, Invocation: "i"},
+		canister.Intent{Head: canister.Head{ID: "n2", Time: time.Now()}, Invocation: "i"},
+	}
+	if err := elsewhere.Check(ctx, "talk", list, list); err != nil {
+		t.Error(err)
+	}
+}
