@@ -2,6 +2,8 @@
 
 package engine
 
+import "reflect"
+
 // InHand returns how many conversations an engine holds at the moment: those with a
 // running operation, and those with an alarm.
 func (l *Local) InHand() (talks, alarms int) {
@@ -11,3 +13,6 @@ func (l *Local) InHand() (talks, alarms int) {
 	defer l.checks.mu.Unlock()
 	return len(l.scheduler.slots), len(l.checks.byConversation)
 }
+
+// Begun returns of how many conversations an engine remembers calls that it has begun.
+func (l *Local) Begun() int { return reflect.ValueOf(&l.begun).Elem().FieldByName("of").Len() }

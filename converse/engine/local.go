@@ -175,6 +175,7 @@ func (l *Local) Cancel(ctx context.Context, conversation string) error {
 	if err == nil {
 		l.checks.forget(conversation)
 		l.failures.forget(conversation)
+		l.begun.Forget(conversation) // all calls have results
 		l.grown(ctx, conversation)
 	}
 	return err

@@ -256,3 +256,38 @@ func TestTakenOverProgramsAreOwn(t *testing.T) {
 		}
 	})
 }
+
+// An engine remembers no calls of a conversation whose turn was cancelled, or that was deleted.
+func TestBegunCallsAreForgotten(t *testing.T) {
+	for _, isDeleted := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := history.NewMemory()
+			returns := make(chan struct{})
+			roster := tools(t, func(ctx context.Context) (string, error) {
+				select {
+				case <-returns:
+				case <-ctx.Done():
+				}
+				return "", ctx.Err()
+			})
+			local := start(t, store, withTool(roster, store), &engine.Options{Others: time.Hour})
+			send(t, local, "talk", "m1", "call local__tool")
+			synctest.Wait()
+			if local.Begun() != 1 {
+				t.Fatal("the call was not begun")
+			}
+			if isDeleted {
+				if err := store.Delete(t.Context(), "talk", history.AnyLength); err != nil {
+					t.Fatal(err)
+				}
+				close(returns)
+				time.Sleep(time.Minute)
+			} else if err := local.Cancel(t.Context(), "talk"); err != nil {
+				t.Fatal(err)
+			}
+			if local.Begun() != 0 {
+				t.Errorf("deleted %v: the engine remembers the call", isDeleted)
+			}
+		})
+	}
+}

@@ -37,8 +37,10 @@ func (l *Local) runTurn(t *slot) {
 	r := &run{Local: l, slot: t, ctx: t.ctx}
 	r.begin()
 	turn, err := r.continueConversation()
-	if err == nil { // no call is under way
+	if err == nil {
 		t.tries = tries{}
+	}
+	if err == nil || errors.Is(err, errDeleted) { // no call is under way
 		l.begun.Forget(t.id)
 	}
 	var later *elsewhere.Error
