@@ -145,9 +145,6 @@ func (e *Engine) Send(ctx context.Context, conversation string, message canister
 		}
 	}
 	err = contained(func() error { return e.post(ctx, conversation, message) })
-	if err != nil && !errors.Is(err, engine.ErrBusy) && !errors.Is(err, engine.ErrWaiting) && e.isThere(ctx, conversation, message) {
-		err = nil
-	}
 	claimed := claim.Set(ctx, e.store, conversation, message.ID, owner) // also if an error came after the message
 	if err := cmp.Or(err, claimed); err != nil {
 		return err

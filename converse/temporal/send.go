@@ -72,9 +72,13 @@ func (e *Engine) post(ctx context.Context, conversation string, message canister
 			return err
 		}
 		if free {
-			err := engine.Post(ctx, e.store, e.opts.Open, conversation, message, e.opts.Now())
-			if !errors.Is(err, engine.ErrBusy) {
+			err := contained(func() error { return engine.Post(ctx, e.store, e.opts.Open, conversation, message, e.opts.Now()) })
+			switch {
+			case errors.Is(err, engine.ErrBusy):
+			case err == nil || errors.Is(err, engine.ErrWaiting) || !wait.isThere(ctx, message.ID):
 				return err
+			default:
+				return nil
 			}
 		}
 		select {
@@ -83,19 +87,6 @@ func (e *Engine) post(ctx context.Context, conversation string, message canister
 		case <-time.After(e.opts.Poll):
 		}
 	}
-}
-
-// isThere reports whether a message is in the log although its append returned an error: the context ended, or the
-// connection of the store, before the outcome was known.
-func (e *Engine) isThere(ctx context.Context, conversation string, message canister.User) (there bool) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTimeout)
-	defer cancel()
-	err := contained(func() error {
-		_, canisters, err := engine.LastTurn(ctx, e.store, conversation, message.Time.Add(-engine.Skew))
-		there = slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Kind() == canister.KindUser && c.Header().ID == message.ID })
-		return err
-	})
-	return err == nil && there
 }
 
 // turnEnd determines whether a turn is over if the canisters alone do not show it: it
@@ -112,6 +103,19 @@ type turnEnd struct {
 // is woken and reads the log: three each for two tasks and an activity, not counting
 // the signal.
 const lookedAt = 9
+
+// isThere reports whether a message is in the log although its append returned an error: the context ended, or the
+// connection of the store, before the outcome was known.
+func (t *turnEnd) isThere(ctx context.Context, message string) (there bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTimeout)
+	defer cancel()
+	err := contained(func() error {
+		_, canisters, err := engine.LastTurn(ctx, t.store, t.conversation, t.since)
+		there = slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Kind() == canister.KindUser && c.Header().ID == message })
+		return err
+	})
+	return err == nil && there
+}
 
 // over reports whether a message may enter: no turn is running, or the message is
 // already in the log. It returns [engine.ErrBusy] if calls are open and the turn that would

@@ -68,6 +68,32 @@ func TestSendToATurnThatHasFailed(t *testing.T) {
 	})
 }
 
+// A Send that ends while it waits for a turn has appended nothing, and does not look for its message.
+func TestASendThatWaitsDoesNotLookForItsMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{Memory: history.NewMemory()}
+		if err := store.Append(t.Context(), "talk", 0, longTurn(canister.User{Head: canister.Head{ID: "m"}, Content: canister.Texts("Hello?")})...); err != nil {
+			t.Fatal(err)
+		}
+		e, err := NewEngine(&lastWorkflow{status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, working: []*workflowpb.PendingActivityInfo{{}}}, store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := make(chan error, 1)
+		go func() {
+			sent <- e.Send(t.Context(), "talk", canister.User{Head: canister.Head{ID: "m2"}, Content: canister.Texts("Well?")})
+		}()
+		synctest.Wait()
+		before := store.read
+		if err := e.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-sent; !errors.Is(err, engine.ErrClosed) || store.read != before {
+			t.Errorf("%v, %d canisters read after that", err, store.read-before)
+		}
+	})
+}
+
 // failing is a client of a server whose workflows fail when they are started.
 type failing struct{ lastWorkflow }
 
