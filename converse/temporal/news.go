@@ -77,7 +77,8 @@ func (n news) merge(ctx context.Context, conversation string, deltas <-chan engi
 
 // failure asks the server for the failure of a conversation; the zero value means that
 // none is known. The log may have grown since, but the clocks of the server and the store may
-// differ by sending.
+// differ by sending: a message that enters within that time after a failure, and of which the
+// server is not notified, is reported with that failure.
 func (n news) failure(ctx context.Context, conversation string) failure {
 	info, err := n.store.Info(ctx, conversation)
 	if err != nil || info.Last == canister.KindAssistant {

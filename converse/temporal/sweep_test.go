@@ -127,7 +127,7 @@ func TestLostWakeUps(t *testing.T) {
 }
 
 // A watcher that comes later sees the failure of a turn also if the clock of the store is a little ahead of the
-// server's, and none of a turn before a later message.
+// server's, and none of a turn that ended more than 5 s before the last message.
 func TestALaterWatcherSeesTheFailure(t *testing.T) {
 	for ended, want := range map[time.Duration]bool{time.Second: true, -sending: true, -sending - time.Second: false} {
 		store := history.NewMemory()
