@@ -11,10 +11,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/budget"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
@@ -242,4 +244,38 @@ func TestFailureThatIsReportedTwice(t *testing.T) {
 	if !slices.Equal(attempts, []int64{1, 2}) {
 		t.Errorf("the failures are of the attempts %d", attempts)
 	}
+}
+
+// TestRunAgainAfterItsTopic: a run that sends its message again gets the new end also if the feed has dropped the
+// events of the conversation meanwhile.
+func TestRunAgainAfterItsTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, store := engineOf(t, func(_ context.Context, _ *converse.Request, yield func(converse.ModelEvent, error) bool) {
+			yield(nil, &budget.ReachedError{})
+		})
+		feed := httpapi.NewFeed(local, store)
+		defer feed.Close()
+		slow := time.Duration(0)
+		handler := httpapi.New(feed, &httpapi.Options{Admit: func(ctx context.Context, _ httpapi.Entry, enter func(context.Context) error) error {
+			time.Sleep(slow)
+			return enter(ctx)
+		}})
+		for n := range 6 {
+			if n == 5 {
+				slow = time.Minute
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			body := `{"threadId": "t", "runId": "r", "messages": [{"id": "m", "role": "user", "content": "hello"}]}`
+			r, err := http.NewRequestWithContext(ctx, "POST", "http://localhost/agui", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/json")
+			w := &recorded{header: http.Header{}}
+			if handler.ServeHTTP(w, r); !strings.Contains(w.body, "RUN_FINISHED") {
+				t.Errorf("run %d ended with %q", n+1, w.body)
+			}
+			cancel()
+		}
+	})
 }

@@ -144,7 +144,7 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 	user.ID = againID(user.ID, canisters, nextOf(h.Limits, id, canisters, time.Now()))
 	t := &turn{h: h, conversation: id, id: user.ID, sent: true}
 	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == user.ID }) { // its turn may have failed
-		t.stale, send = h.feed.latest(id), sendAgain
+		t.stale, send = h.feed.latest.Load(), sendAgain
 		h.followed.Add(id, 1) // it waits for the turn if that is under way
 		defer h.followed.Add(id, -1)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -33,6 +34,8 @@ type Feed struct {
 	mu      sync.Mutex
 	topics  map[string]*topic
 	running sync.WaitGroup // the watches of the topics
+
+	latest atomic.Int64 // the number of the last event
 }
 
 // linger is how long a conversation without readers is still watched, so that a reader
@@ -68,7 +71,7 @@ type Event struct {
 	// be changed.
 	Data json.RawMessage
 
-	number int // counts the events of a topic, from 1
+	number int64 // counts the events of the feed, from 1
 }
 
 // Events yields the events of a conversation after a cursor, as [engine.Engine.Watch]
@@ -102,7 +105,7 @@ func (f *Feed) read(ctx context.Context, conversation string, after Cursor, idle
 		return err
 	}
 	defer f.leave(t)
-	seen := 0
+	seen := int64(0)
 	for cursor, isOn := after, true; isOn; {
 		news := t.after(cursor, seen)
 		switch {
@@ -195,7 +198,7 @@ func (f *Feed) join(ctx context.Context, conversation string, after Cursor) (*to
 	t := f.topics[conversation]
 	if t == nil {
 		begin := Cursor{Position: max(0, info.Length-1)}
-		t = &topic{conversation: conversation, begin: begin, base: begin.Position, last: begin, grown: make(chan struct{})}
+		t = &topic{conversation: conversation, begin: begin, base: begin.Position, last: begin, latest: &f.latest, grown: make(chan struct{})}
 		watching, cancel := context.WithCancel(f.life)
 		t.end = cancel
 		f.topics[conversation] = t
@@ -236,19 +239,6 @@ func (f *Feed) deleted(conversation string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.topics, conversation)
-}
-
-// latest returns the number of the last event of a conversation; 0 if it has no readers.
-func (f *Feed) latest(conversation string) int {
-	f.mu.Lock()
-	t := f.topics[conversation]
-	f.mu.Unlock()
-	if t == nil {
-		return 0
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.count
 }
 
 // leave removes a reader. The last one leaves a topic that ends after a while.

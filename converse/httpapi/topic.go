@@ -8,6 +8,7 @@ import (
 	"iter"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/consort-go/consort/converse/engine"
@@ -33,7 +34,7 @@ type topic struct {
 	base   int // events has all that happened after this canister
 	last   Cursor
 	events []Event
-	count  int // of all events so far
+	latest *atomic.Int64 // of the feed
 	gaps   gaps
 	lost   Cursor        // of the last text that trim has dropped from the current message; may be zero
 	deltas int           // size of the deltas in events, in bytes
@@ -105,8 +106,7 @@ func (t *topic) add(happened engine.Event) error {
 		t.dropDeltas()
 	}
 	t.last = event.ID
-	t.count++
-	event.number = t.count
+	event.number = t.latest.Add(1)
 	t.events = append(t.events, event)
 	if isDelta(event) {
 		t.trimDeltas()
@@ -178,7 +178,7 @@ func (t *topic) covers(cursor Cursor) bool {
 // after returns the events after a cursor, or, for a reader that has an event of the topic, after the
 // one with the number seen. A reader that has not seen all of the text that trim has dropped gets no
 // deltas until the message is complete or begins again.
-func (t *topic) after(cursor Cursor, seen int) news {
+func (t *topic) after(cursor Cursor, seen int64) news {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := news{grown: t.grown, err: t.err, isBehind: cursor.Position < t.base}
