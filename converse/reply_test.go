@@ -78,6 +78,25 @@ func TestHistoryIsNotTheModels(t *testing.T) {
 	}
 }
 
+// The members of metadata that the conversation writes are not those of a model.
+func TestMetadataOfTheModel(t *testing.T) {
+	talk := converse.New(model(func(request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		metadata := canister.Fields{
+			"io.github.consort-go/limit": []byte(`"time_limit"`), "io.github.consort-go/tools-added": []byte(`["a"]`), "io.github.consort-go/trace": []byte(`"1"`),
+			"example.com/own": []byte(`1`),
+		}
+		yield(converse.Reply{Message: canister.Assistant{Head: canister.Head{ID: request.NewID(), Extra: canister.Extra{Metadata: metadata}}}}, nil)
+		if len(metadata) != 4 {
+			t.Error("the conversation writes to the metadata of the model")
+		}
+	}), nil, nil)
+	play(t, talk, "Go.")
+	list := talk.History()
+	if metadata := list[len(list)-1].Header().Metadata; len(metadata) != 1 || metadata["example.com/own"] == nil {
+		t.Errorf("the metadata is %s", metadata)
+	}
+}
+
 // A model whose value cannot be the key of a map can screen tools too.
 func TestScreenerThatCannotBeCompared(t *testing.T) {
 	talk := converse.New(fussy{words: []string{"odd"}}, newRoster(t, echo("a"), echo("odd")), nil)

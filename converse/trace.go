@@ -33,9 +33,7 @@ func (t *turn) endTrace() {
 
 // noteTrace records the trace of an exchange in the message's metadata, if there is one.
 func noteTrace(ctx context.Context, message canister.Assistant) canister.Assistant {
-	if id := telemetry.TraceID(ctx); id != "" {
-		message.Metadata = notes.WithTrace(message.Metadata, id)
-	}
+	message.Metadata = notes.WithTrace(message.Metadata, telemetry.TraceID(ctx))
 	return message
 }
 

@@ -370,14 +370,15 @@ func TestBudgetBackground(t *testing.T) {
 
 // TestStoredFinalAnswer: a stored response with the final answer at a limit is incomplete, whatever the limits are now.
 func TestStoredFinalAnswer(t *testing.T) {
-	s := serve(t, func(_ context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
-		yield(converse.Reply{Message: canister.Assistant{
-			Head:    canister.Head{ID: request.NewID(), Extra: canister.Extra{Metadata: canister.Fields{"io.github.consort-go/limit": []byte(`"token_limit"`)}}},
-			Content: canister.Texts("enough"), Finish: canister.FinishStop,
-		}}, nil)
-	}, nil, nil)
-	form := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "hello"}).form
-	if got := s.want(http.StatusOK, "GET", "/v1/responses/"+form["id"].(string), nil); got.form["status"] != "incomplete" {
+	s := serve(t, echo, nil, nil)
+	begun := s.want(http.StatusOK, "POST", "/v1/responses", object{"input": "hello"})
+	id, first := begun.header.Get("Consort-Conversation"), begun.form["id"].(string)
+	limit := canister.Extra{Metadata: canister.Fields{"io.github.consort-go/limit": []byte(`"token_limit"`)}}
+	if err := s.store.Append(t.Context(), id, 2, canister.User{Head: canister.Head{ID: "m"}, Content: canister.Texts("more")},
+		canister.Assistant{Head: canister.Head{ID: "a", Extra: limit}, Content: canister.Texts("enough"), Finish: canister.FinishStop}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.want(http.StatusOK, "GET", "/v1/responses/"+strings.TrimSuffix(first, "0")+"2", nil); got.form["status"] != "incomplete" {
 		t.Errorf("the response is %s", got.text)
 	}
 }

@@ -50,10 +50,10 @@ func Limit(turn []canister.Canister) (limit string) {
 	return ""
 }
 
-// WithLimit returns a message's metadata with the limit of a final answer, unless that is empty.
+// WithLimit returns a message's metadata with the limit of a final answer, and without that member if it is empty.
 func WithLimit(metadata canister.Fields, limit string) canister.Fields {
 	if limit == "" {
-		return metadata
+		return without(metadata, limitKey)
 	}
 	return with(metadata, limitKey, limit)
 }
@@ -66,8 +66,11 @@ func Trace(message canister.Assistant) (id string) {
 	return id
 }
 
-// WithTrace returns a message's metadata with the ID of a trace.
+// WithTrace returns a message's metadata with the ID of a trace, and without that member if it is empty.
 func WithTrace(metadata canister.Fields, id string) canister.Fields {
+	if id == "" {
+		return without(metadata, traceKey)
+	}
 	return with(metadata, traceKey, id)
 }
 
@@ -90,13 +93,23 @@ func Tools(turn []canister.Canister) []string {
 	return names
 }
 
-// WithTools returns a message's metadata with the added tools that are not noted yet.
+// WithTools returns a message's metadata with the added tools that are not noted yet, and without that member if there
+// are none.
 func WithTools(metadata canister.Fields, added, noted []string) canister.Fields {
 	fresh := slices.DeleteFunc(slices.Clone(added), func(name string) bool { return slices.Contains(noted, name) })
 	if len(fresh) == 0 {
-		return metadata
+		return without(metadata, toolsKey)
 	}
 	return with(metadata, toolsKey, fresh)
+}
+
+// without returns metadata without a member, such as one that a model has sent.
+func without(metadata canister.Fields, key string) canister.Fields {
+	if _, has := metadata[key]; has {
+		metadata = maps.Clone(metadata)
+		delete(metadata, key)
+	}
+	return metadata
 }
 
 // with returns a copy of metadata with one more member, of strings.
