@@ -11,9 +11,9 @@ type failures struct {
 	of map[string]noted
 }
 
-// noted is an end, and the length that the log had then; 0 if that is not known.
+// noted is an end, and the length that the log had then; 0 if the engine does not know it.
 type noted struct {
-	Ended
+	ended  Ended
 	length int
 }
 
@@ -47,5 +47,5 @@ func (f *failures) last(conversation string, length int) (Ended, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	last, failed := f.of[conversation]
-	return last.Ended, failed && (last.length == 0 || length <= last.length)
+	return last.ended, failed && (last.length == 0 || length <= last.length)
 }

@@ -199,7 +199,7 @@ func (l *Local) grown(ctx context.Context, conversation string) {
 
 // Failed returns the failure after which this process has given up the last turn of a conversation, or the end of a
 // turn that a budget has ended, without an Error. It is not ok if there was neither, if a retry will come, or after a
-// restart, which continues the turn. Length is that of the log, or 0 if it is not known: if the log has grown since,
+// restart, which continues the turn. Length is the length of the log, or 0 if the caller does not know it: if the log has grown since,
 // another process continues the turn.
 func (l *Local) Failed(conversation string, length int) (failure Ended, ok bool) {
 	failure, ok = l.failures.last(conversation, length)

@@ -40,7 +40,7 @@ type Watcher struct {
 	// lost it, do not see it. It is called at each Poll, with the length of the log. An end is
 	// reported once: again only if its Attempt is greater than each one reported before. It is
 	// not reported if Ended.Turn, which may be empty, is not the last turn. Each process with
-	// [Options.Others] tries such a turn once more by itself, and each of these attempts can
+	// [Options.Others] tries such a turn again by itself, and each of these attempts can
 	// have an end.
 	Failed func(conversation string, length int) (Ended, bool)
 }

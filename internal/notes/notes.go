@@ -93,8 +93,8 @@ func Tools(turn []canister.Canister) []string {
 	return names
 }
 
-// WithTools returns a message's metadata with the added tools that are not noted yet, and without that member if there
-// are none.
+// WithTools returns a message's metadata with the added tools that are not noted yet, and without that member if all
+// of them are.
 func WithTools(metadata canister.Fields, added, noted []string) canister.Fields {
 	fresh := slices.DeleteFunc(slices.Clone(added), func(name string) bool { return slices.Contains(noted, name) })
 	if len(fresh) == 0 {
