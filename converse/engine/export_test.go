@@ -14,5 +14,5 @@ func (l *Local) InHand() (talks, alarms int) {
 	return len(l.scheduler.slots), len(l.checks.byConversation)
 }
 
-// Begun returns of how many conversations an engine remembers calls that it has begun.
+// Begun returns of how many conversations an engine remembers calls that it has begun, while none is running.
 func (l *Local) Begun() int { return reflect.ValueOf(&l.begun).Elem().FieldByName("of").Len() }

@@ -285,7 +285,7 @@ func TestBegunCallsAreForgotten(t *testing.T) {
 			} else if err := local.Cancel(t.Context(), "talk"); err != nil {
 				t.Fatal(err)
 			}
-			if local.Begun() != 0 {
+			if synctest.Wait(); local.Begun() != 0 {
 				t.Errorf("deleted %v: the engine remembers the call", isDeleted)
 			}
 		})
