@@ -225,8 +225,8 @@ func (c *connection) begin(ctx context.Context, session *mcp.ClientSession) {
 		c.callMeta = callMetaOf(c.requestMeta, c.options.SampleCalls)
 	}
 	c.life.work.Go(c.watch)
-	if l, ok := c.link.(interface{ listen(context.Context, func()) }); ok && !c.modern {
-		l.listen(ctx, c.notifications.missed)
+	if l, ok := c.link.(*httpLink); ok && !c.modern {
+		l.listen(ctx, c.notifications.missed, c.interceptor.failIdle)
 	}
 	if c.modern {
 		c.listenForLists(ctx)
@@ -324,11 +324,9 @@ func (c *connection) shutDown(ctx context.Context) error {
 		cancelling.Wait()
 		_ = c.session.Close()
 	}()
-	bound := time.NewTimer(wire.EndTimeout)
-	defer bound.Stop()
 	select {
 	case <-said:
-	case <-bound.C:
+	case <-time.After(wire.EndTimeout):
 	case <-ctx.Done():
 	}
 	err := c.link.close(ctx)
@@ -353,12 +351,10 @@ func returnsSoon(wait func()) bool {
 		wait()
 		close(returned)
 	}()
-	bound := time.NewTimer(wire.EndTimeout)
-	defer bound.Stop()
 	select {
 	case <-returned:
 		return true
-	case <-bound.C:
+	case <-time.After(wire.EndTimeout):
 		return false
 	}
 }

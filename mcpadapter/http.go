@@ -134,12 +134,12 @@ func (l *httpLink) Route() telemetry.Peer { return l.roundTripper.route() }
 // listen opens the stream for messages that a server of the older protocols sends on
 // its own, and waits for it: until the stream is open, a server may drop such messages,
 // including questions to the client. SSE has no such stream.
-func (l *httpLink) listen(ctx context.Context, missed func()) {
+func (l *httpLink) listen(ctx context.Context, missed func(), failIdle func(error) bool) {
 	if l.conn == nil {
 		return
 	}
 	tried, late := make(chan struct{}), time.Now().Add(streamWait)
-	l.conn.streams.Go(func() { l.conn.listen(late, sync.OnceFunc(func() { close(tried) }), missed) })
+	l.conn.streams.Go(func() { l.conn.listen(late, sync.OnceFunc(func() { close(tried) }), missed, failIdle) })
 	waitFor(ctx, tried)
 }
 

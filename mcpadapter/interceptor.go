@@ -257,6 +257,18 @@ func (i *interceptor) fail(err error) {
 	})
 }
 
+// failIdle is like fail, unless requests of either side wait for their answers. It reports
+// whether the connection ends.
+func (i *interceptor) failIdle(err error) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.working > 0 || i.unanswered.Any() {
+		return false
+	}
+	i.fail(err)
+	return true
+}
+
 // follow records the request that the exchange now runs under. It returns false if the
 // caller no longer waits for it.
 func (i *interceptor) follow(x *exchange, request *jsonrpc.Request, span *telemetry.Request, carried wire.MetaCarrier) bool {

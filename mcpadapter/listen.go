@@ -21,8 +21,8 @@ const (
 	lastRetry  = 30 * time.Second
 )
 
-// maxRefused is how many attempts in a row may fail to connect before the server, and
-// the session that it kept, count as gone.
+// maxRefused is how many attempts in a row may fail to connect, or may be refused, before the
+// server, and the session that it kept, count as gone.
 const maxRefused = 3
 
 // streamWait bounds how long connecting waits until the server can send messages on its
@@ -31,11 +31,9 @@ const streamWait = 2 * time.Second
 
 // waitFor waits for heard, for streamWait, or until ctx ends.
 func waitFor(ctx context.Context, heard <-chan struct{}) {
-	bound := time.NewTimer(streamWait)
-	defer bound.Stop()
 	select {
 	case <-heard:
-	case <-bound.C:
+	case <-time.After(streamWait):
 	case <-ctx.Done():
 	}
 }
@@ -47,30 +45,34 @@ var errNoStream = errors.New("the server offers no stream to listen to")
 // 2025-11-25, basic/transports § Listening for Messages from the Server) until the
 // connection stops. A server need not offer one. tried is called when it is known
 // whether it does; missed when messages may have been lost, because the stream was
-// opened again or was first opened after late.
-func (c *httpConnection) listen(late time.Time, tried, missed func()) {
+// opened again or was first opened after late. failIdle ends the connection, unless requests
+// wait for their answers, and reports whether it did.
+func (c *httpConnection) listen(late time.Time, tried, missed func(), failIdle func(error) bool) {
 	defer tried()
-	wait, refused, opened, lastID := firstRetry, 0, false, ""
+	wait, unreachable, refused, opened, lastID := firstRetry, 0, 0, false, ""
 	for {
 		began := time.Now()
 		resp, err := c.openStream(lastID)
 		tried()
 		if err != nil {
-			if refused++; !nobodyThere(err) {
+			if unreachable++; !nobodyThere(err) {
+				unreachable = 0
+			}
+			if refused++; !refusesStream(err) {
 				refused = 0
 			}
-			if c.gaveUp(err, refused, opened) {
+			if c.gaveUp(err, unreachable, opened) {
 				return
 			}
-			if refusesID(err) {
-				lastID = "" // the next stream reports changes as missed
+			if opened && refused >= maxRefused && failIdle(errors.New("the server refuses to continue its stream: "+cleaned(err).Error())) {
+				return
 			}
 			wait = min(2*wait, lastRetry)
 		} else {
 			if opened || time.Now().After(late) {
 				missed()
 			}
-			opened, refused = true, 0
+			opened, unreachable, refused = true, 0, 0
 			var retry time.Duration
 			lastID, retry = c.follow(resp, lastID)
 			wait = nextWait(wait, retry, time.Since(began))
@@ -98,7 +100,7 @@ func nextWait(last, asked, lived time.Duration) time.Duration {
 // If the connection has ended, it makes Read fail first. Status 405 says that the server offers
 // no stream (MCP 2025-11-25, basic/transports § Listening for Messages from the Server). Others
 // say so before a stream was opened; later, the server may not have noticed the end of the last one.
-func (c *httpConnection) gaveUp(err error, refused int, opened bool) bool {
+func (c *httpConnection) gaveUp(err error, unreachable int, opened bool) bool {
 	var status *statusError
 	switch {
 	case c.ctx.Err() != nil, errors.Is(err, errNoStream) && !opened:
@@ -108,22 +110,22 @@ func (c *httpConnection) gaveUp(err error, refused int, opened bool) bool {
 		return true
 	case errors.As(err, &status):
 		return status.status == http.StatusMethodNotAllowed || refusesToTell(err) && !opened
-	case refused >= maxRefused && nobodyThere(err):
+	case unreachable >= maxRefused:
 		c.fail(fmt.Errorf("the connection is closing: %w", cleaned(err)))
 		return true
 	}
 	return false
 }
 
-// refusesID reports whether err may be a refusal of the Last-Event-ID, whose event the server has
-// dropped: the SDK for Go answers 400, those for TypeScript and Python answer 500. Status 401
-// refuses the token, and 409 a second stream.
-func refusesID(err error) bool {
+// refusesStream reports whether err may be a refusal for good. A server that has dropped the event
+// of the Last-Event-ID refuses it each time: the SDK for Go answers 400, also without an ID, those
+// for TypeScript and Python answer 500. The ID is never left out: the SDK for Go would send all
+// requests of the session again that it still has. Statuses 401 and 403 refuse the token, and 409
+// a second stream.
+func refusesStream(err error) bool {
 	var status *statusError
-	if !errors.As(err, &status) || status.status == http.StatusUnauthorized || status.status == http.StatusConflict {
-		return false
-	}
-	return status.status == http.StatusInternalServerError || refusesToTell(err)
+	return errors.As(err, &status) && !status.unauthorized() && status.status != http.StatusConflict &&
+		(status.status == http.StatusInternalServerError || refusesToTell(err))
 }
 
 func (c *httpConnection) openStream(lastID string) (*http.Response, error) {
@@ -196,10 +198,8 @@ func (c *httpConnection) follow(resp *http.Response, lastID string) (string, tim
 
 // paused waits for d; it returns false if ctx ended first.
 func paused(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

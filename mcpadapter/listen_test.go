@@ -3,8 +3,11 @@
 package mcpadapter_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"github.com/consort-go/consort/internal/testing/mcptest"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // A message whose event is cut off is asked for again: the client names the event
@@ -86,38 +90,198 @@ func TestStreamIsRefusedOnce(t *testing.T) {
 	}
 }
 
-// A server that no longer has the event after which a stream was cut off refuses to continue
-// there: the stream is opened from now on. One that is busy, or wants another token, is asked
-// for the rest again.
+// A server may no longer have the event after which a stream was cut off. If it has refused to
+// continue there three times, the connection ends, for a new session. A server that is busy, has
+// the last stream open, or wants another token, is asked again and again. The ID is never left out.
 func TestStreamIsRefusedForItsLastEvent(t *testing.T) {
 	t.Parallel()
-	for status, want := range map[int]string{400: "", 403: "", 500: "", 401: "7", 409: "7", 429: "7", 502: "7", 503: "7", 504: "7"} {
+	for status, ends := range map[int]bool{400: true, 410: true, 500: true, 401: false, 403: false, 409: false, 429: false, 502: false, 503: false, 504: false} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
-			asked := make(chan string, 100)
+			asked := make(chan string, 1000)
 			s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
 				if m.Method != "GET" {
 					return false
 				}
-				last := r.Header.Get("Last-Event-ID")
-				asked <- last
-				switch len(asked) {
-				case 1:
-					w.Header().Set("Content-Type", "text/event-stream")
-					fmt.Fprint(w, "retry: 1\nid: 7\ndata:\n\n")
-				case 2:
+				asked <- r.Header.Get("Last-Event-ID")
+				if len(asked) > 1 && len(asked) < 5 {
 					w.WriteHeader(status)
-				default:
-					mcptest.StartStream(w)(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
-					<-r.Context().Done()
+					return true
 				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, "retry: 1\nid: 7\ndata:\n\n")
 				return true
 			})
-			mcptest.Await(t, "the change", openScripted(t, s).Changed())
-			for i, want := range []string{"", "7", want} {
+			c := openScripted(t, s)
+			want := []string{"", "7", "7", "7"}
+			if ends {
+				mcptest.Await(t, "the end", c.Lost())
+				if err := fmt.Sprint(c.Err()); !strings.Contains(err, "the server refuses to continue its stream: ") || !strings.Contains(err, fmt.Sprint(status)) {
+					t.Error(err)
+				}
+			} else {
+				mcptest.Await(t, "another stream", c.Changed())
+				want = append(want, "7")
+			}
+			for i, want := range want {
 				if got := mcptest.Await(t, "a stream", asked); got != want {
 					t.Errorf("request %d asks for what follows %q, want %q", i+1, got, want)
 				}
+			}
+		})
+	}
+}
+
+// Refusals end the connection only if they come one after another.
+func TestStreamIsRefusedNowAndThen(t *testing.T) {
+	t.Parallel()
+	statuses := []int{400, 500, 503, 400, 500}
+	var asked atomic.Int32
+	s := mcptest.NewScripted(t, func(w http.ResponseWriter, _ *http.Request, m mcptest.Message) bool {
+		if m.Method != "GET" {
+			return false
+		}
+		if n := int(asked.Add(1)) - 2; n >= 0 && n < len(statuses) {
+			w.WriteHeader(statuses[n])
+			return true
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "retry: 1\nid: 7\ndata:\n\n")
+		return true
+	})
+	c := openScripted(t, s)
+	select {
+	case <-c.Changed():
+	case <-c.Lost():
+		t.Errorf("the connection ends after %d streams: %v", asked.Load(), c.Err())
+	}
+}
+
+// Refusals do not end a connection while a call runs, or a question of the server waits.
+func TestStreamIsRefusedDuringWork(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"tools/call", "elicitation/create"} {
+		t.Run(method, func(t *testing.T) {
+			t.Parallel()
+			fourth, answered := make(chan struct{}), make(chan struct{})
+			var asked atomic.Int32
+			s := mcptest.NewScripted(t, func(w http.ResponseWriter, r *http.Request, m mcptest.Message) bool {
+				switch {
+				case m.Method == "tools/call":
+					select {
+					case <-fourth:
+					case <-r.Context().Done():
+						return true
+					}
+					mcptest.Reply(w, m, `{"content":[{"type":"text","text":"done"}]}`)
+				case m.Method == "POST": // an answer has no method
+					close(answered)
+					return false
+				case m.Method != "GET":
+					return false
+				case asked.Add(1) == 1:
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprint(w, "retry: 1\nid: 7\n")
+					if method == "elicitation/create" {
+						fmt.Fprint(w, `data: {"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object"}}}`)
+					} else {
+						fmt.Fprint(w, "data:")
+					}
+					fmt.Fprint(w, "\n\n")
+				default:
+					if asked.Load() == 5 {
+						close(fourth)
+					}
+					w.WriteHeader(http.StatusBadRequest)
+				}
+				return true
+			})
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{
+				Protocol: "2025-11-25", Elicit: func(ctx context.Context, _ *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+					select {
+					case <-fourth:
+						return &invoker.ElicitResult{Action: invoker.Accept}, nil
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				},
+			}}))
+			if method == "elicitation/create" {
+				select {
+				case <-answered:
+				case <-c.Lost():
+					t.Error("the question ends with the connection")
+				}
+			} else if output, err := mcptest.Tool(t, c, "write").Invoke(mcptest.Within(t), mcptest.RawCall(`{}`)); err != nil || canister.TextOf(output.Content) != "done" {
+				t.Errorf("%v, %v", output, err)
+			}
+			mcptest.Await(t, "the end", c.Lost())
+		})
+	}
+}
+
+// The server of the SDK refuses a stream for good if it has dropped an event, also without an
+// ID. If it has dropped none, and refuses for a moment, it must not ask its questions again.
+func TestStreamOfTheSDKIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		bytes int
+		first bool // an event comes before the stream is cut off
+	}{
+		"an event is dropped": {200, true}, "an event is dropped before the first came": {200, false}, "none is dropped": {1 << 20, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := mcp.NewMemoryEventStore(nil)
+			store.SetMaxBytes(test.bytes)
+			server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{HasTools: true})
+			sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{EventStore: store})
+			var busy, asked, refusals atomic.Int32
+			resumed := make(chan string, 100)
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				switch id := r.Header.Get("Last-Event-ID"); {
+				case r.Method != "GET":
+				case busy.Load() > 0:
+					w.WriteHeader(http.StatusServiceUnavailable)
+					return
+				case refusals.Add(-1) >= 0:
+					w.WriteHeader(http.StatusInternalServerError)
+					return
+				default:
+					resumed <- id
+				}
+				sdk.ServeHTTP(w, r)
+			}))
+			t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+			c := mcptest.Open(t, mcpadapter.HTTP(s.URL, &mcpadapter.HTTPOptions{ClientOptions: mcpadapter.ClientOptions{
+				Protocol: "2025-11-25", Elicit: func(context.Context, *invoker.ElicitRequest) (*invoker.ElicitResult, error) {
+					asked.Add(1)
+					return &invoker.ElicitResult{Action: invoker.Accept}, nil
+				},
+			}}))
+			mcptest.Await(t, "a stream", resumed)
+			for session := range server.Sessions() {
+				if test.first {
+					question := &mcp.ElicitParams{Mode: "form", Message: "Delete it?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)}
+					if _, err := session.Elicit(mcptest.Within(t), question); err != nil {
+						t.Fatal(err)
+					}
+				}
+				busy.Store(1)
+				s.CloseClientConnections()
+				for range 20 {
+					_ = session.NotifyProgress(t.Context(), &mcp.ProgressNotificationParams{ProgressToken: "t", Message: strings.Repeat("m", 100)})
+				}
+			}
+			refusals.Store(2)
+			busy.Store(0)
+			if test.bytes < 1<<20 {
+				mcptest.Await(t, "the end", c.Lost())
+				return
+			}
+			mcptest.Await(t, "another stream", c.Changed())
+			if id := mcptest.Await(t, "a stream", resumed); id == "" || asked.Load() != 1 {
+				t.Errorf("the stream continues after %q; the person was asked %d times", id, asked.Load())
 			}
 		})
 	}

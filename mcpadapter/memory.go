@@ -64,11 +64,9 @@ func (l *memoryLink) err() error            { return nil }
 // close waits until the server's handlers, whose contexts have ended, return.
 func (l *memoryLink) close(ctx context.Context) error {
 	l.ours.Close()
-	bound := time.NewTimer(wire.EndTimeout)
-	defer bound.Stop()
 	select {
 	case <-l.ended:
-	case <-bound.C:
+	case <-time.After(wire.EndTimeout):
 	case <-ctx.Done():
 	}
 	l.theirs.Close()

@@ -61,3 +61,10 @@ func (r *Requests) Answer(id jsonrpc.ID) (end func()) {
 		r.bytes -= size
 	}
 }
+
+// Any reports whether a request waits for its answer.
+func (r *Requests) Any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.sizes)+r.writing > 0
+}
