@@ -51,6 +51,7 @@ type call struct {
 	extra     string // extra_content, as the server wrote it
 	delta     int    // the last delta that touched it
 	announced bool
+	renamed   bool // a name came after its arguments were complete
 }
 
 // State implements [modelapi.Accumulator].
@@ -221,6 +222,7 @@ func (a *accumulator) fragment(piece, function gjson.Result) {
 	if c.id == "" {
 		c.id = id
 	}
+	c.renamed = c.renamed || name != "" && c.state.finished
 	c.rename(name)
 	c.state.add(text)
 	c.arguments = append(c.arguments, text...)
@@ -242,7 +244,7 @@ func (a *accumulator) callFor(index int64, numbered bool, id, name, arguments st
 	} else if c = a.byID(id); c == nil && len(a.calls) > 0 {
 		c = a.calls[len(a.calls)-1]
 	}
-	if c != nil && c.replaces(id, name, arguments) {
+	if c != nil && c.replaces(numbered, id, name, arguments) {
 		c.arguments, c.state = nil, jsonState{}
 		return c
 	}
@@ -281,9 +283,11 @@ func (a *accumulator) byID(id string) *call {
 }
 
 // replaces reports whether a fragment has the arguments of a call that began with {}: Envoy AI
-// Gateway and LiteLLM send {} first. The next call would have a name, or another ID.
-func (c *call) replaces(id, name, arguments string) bool {
-	return name == "" && (id == "" || id == c.id) && c.state.finished && strings.TrimSpace(arguments) != "" &&
+// Gateway and LiteLLM send {} first. The next call would have a name, also one without
+// arguments before them, or another ID.
+func (c *call) replaces(numbered bool, id, name, arguments string) bool {
+	same := id == "" || id == c.id || numbered && c.id == ""
+	return same && name == "" && !c.renamed && c.state.finished && strings.HasPrefix(strings.TrimSpace(arguments), "{") &&
 		string(bytes.TrimSpace(c.arguments)) == "{}"
 }
 

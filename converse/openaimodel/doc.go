@@ -81,8 +81,8 @@
 //
 // This package reads streams itself, because the SDK's accumulator merges or loses calls
 // of several servers. It separates calls by index, ID, name, and whether the earlier
-// arguments are complete. If a call begins with the arguments {} and more of them follow, without
-// a name and without another ID, they replace the {}. Calls count whatever the finish reason is. The prefix
+// arguments are complete. If a call begins with the arguments {} and another object follows, without
+// a name and without another ID, it replaces the {}. Calls count whatever the finish reason is. The prefix
 // functions. of a name is removed if the rest is an offered tool and the full name is
 // not. An answer is complete if the server sent a finish reason or [DONE]. Anything else
 // is an error, never a partial message, and so is a finish reason that reports a failure.

@@ -135,6 +135,22 @@ func TestMoreDialects(t *testing.T) {
 	}
 }
 
+// TestTextAfterEmptyArguments: only the beginning of an object replaces the arguments {}.
+func TestTextAfterEmptyArguments(t *testing.T) {
+	for _, text := range []string{"null", "}", "7"} {
+		server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
+			for _, function := range []string{`{"name":"f","arguments":"{}"}`, fmt.Sprintf(`{"arguments":%q}`, text)} {
+				fmt.Fprintf(w, "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":%s}]}}]}\n\n", function)
+			}
+			fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n")
+		})
+		got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
+		if calls := got.Reply.Invocations; got.Err != nil || len(calls) == 0 || calls[0].Name != "f" || calls[0].Arguments != "{}" {
+			t.Errorf("%s: %+v", text, got)
+		}
+	}
+}
+
 // TestBrokenOff: a reason to finish can say that the answer is not whole.
 func TestBrokenOff(t *testing.T) {
 	for _, reason := range []string{"error", "insufficient_system_resource", "network_error"} {
