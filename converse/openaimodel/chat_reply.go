@@ -19,6 +19,9 @@ func (a *accumulator) reply(server *modelapi.Server, request *converse.Request) 
 	if a.overflown {
 		return converse.Reply{}, errors.New("the answer holds more than 512 calls")
 	}
+	if a.details.overflown {
+		return converse.Reply{}, errors.New("the answer holds more than 262144 reasoning_details")
+	}
 	message := canister.Assistant{
 		Head:   canister.Head{ID: request.NewID()},
 		Model:  a.model,

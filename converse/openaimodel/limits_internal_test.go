@@ -9,11 +9,12 @@ import (
 	"testing"
 
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/internal/modelapi"
 	"github.com/tidwall/gjson"
 )
 
-// The elements of reasoning_details are limited, and the first ones stay, which later pieces
-// continue.
+// The elements of reasoning_details are limited. An answer with more of them is an error, as a
+// shorter list would be sent back.
 func TestReasoningDetailsAreLimited(t *testing.T) {
 	for _, element := range []string{"{}", `{"index":%d}`} {
 		var all strings.Builder
@@ -27,13 +28,30 @@ func TestReasoningDetailsAreLimited(t *testing.T) {
 			}
 		}
 		all.WriteByte(']')
+		a := &accumulator{emit: func(converse.Delta) {}}
+		a.details.add(gjson.Parse(all.String()), true)
+		const want = "the answer holds more than 262144 reasoning_details"
+		if _, err := a.reply(new(modelapi.Server), &converse.Request{NewID: func() string { return "a" }}); len(a.details.list) != maxDetails || maxDetails != 262144 || err == nil || err.Error() != want {
+			t.Errorf("%s: %d details, want %d; error %v", element, len(a.details.list), maxDetails, err)
+		}
+	}
+}
+
+// A piece continues one of the last details only, so that the search costs little.
+func TestReasoningDetailsAreContinued(t *testing.T) {
+	for _, after := range []int{maxOpen - 1, maxOpen} {
 		var d details
 		d.add(gjson.Parse(`[{"index":0,"text":"So "}]`), true)
+		for i := range after {
+			d.add(gjson.Parse(fmt.Sprintf(`[{"index":%d,"text":"other"}]`, i+1)), true)
+		}
 		d.add(gjson.Parse(`[{"index":0,"text":"then."}]`), true)
-		d.add(gjson.Parse(all.String()), true)
-		d.add(gjson.Parse(`[{"text":""}]`), true) // beyond the limit
-		if text := string(d.text()); len(d.list) != maxDetails || !strings.HasPrefix(text, `[{"index":0,"text":"So then."},{"index":"first","text":"So "},{`) {
-			t.Errorf("%s: %d details, want %d; they begin %.80s", element, len(d.list), maxDetails, text)
+		want := after + 1
+		if after == maxOpen {
+			want++
+		}
+		if text := string(d.text()); len(d.list) != want || strings.HasPrefix(text, `[{"index":0,"text":"So then."},`) != (after < maxOpen) {
+			t.Errorf("after %d others: %d details, want %d; they begin %.80s", after, len(d.list), want, text)
 		}
 	}
 }

@@ -13,14 +13,21 @@ import (
 	"github.com/consort-go/consort/internal/jsontext"
 )
 
-// maxDetails limits the details of one answer. Some servers send each piece of a text as an
-// element without an index.
-const maxDetails = 1 << 16
+const (
+	// maxDetails limits the details of one answer. Some servers send each piece of a text as an
+	// element without an index.
+	maxDetails = 1 << 18
+	// maxOpen is how many of the last details a piece can continue.
+	maxOpen = 64
+)
 
 // details are the reasoning_details of a message. OpenRouter requires them unchanged and
 // in order when the results of calls are sent (openrouter.ai/docs, Reasoning Tokens,
 // Preserving Reasoning).
-type details struct{ list []*detail }
+type details struct {
+	list      []*detail
+	overflown bool // more than maxDetails
+}
 
 // detail is one element. Its pieces have the same kind, index and ID.
 type detail struct {
@@ -55,6 +62,7 @@ func (d *details) addOne(one gjson.Result, piece bool) {
 	to := d.continued(kind, index, id, piece)
 	if to == nil {
 		if len(d.list) == maxDetails {
+			d.overflown = true
 			return
 		}
 		to = &detail{kind: strings.Clone(kind), index: strings.Clone(index), members: map[string]any{}}
@@ -79,13 +87,13 @@ func (d *details) addOne(one gjson.Result, piece bool) {
 	})
 }
 
-// continued returns the latest detail that a piece continues, among the last maxItems; nil if
+// continued returns the latest detail that a piece continues, among the last maxOpen; nil if
 // it begins another one.
 func (d *details) continued(kind, index, id string, piece bool) *detail {
 	if !piece || index == "" {
 		return nil
 	}
-	for _, known := range slices.Backward(d.list[max(0, len(d.list)-maxItems):]) {
+	for _, known := range slices.Backward(d.list[max(0, len(d.list)-maxOpen):]) {
 		if known.kind == kind && known.index == index && (id == "" || known.id == "" || known.id == id) {
 			return known
 		}
