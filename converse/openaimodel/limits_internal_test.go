@@ -4,6 +4,7 @@ package openaimodel
 
 import (
 	"fmt"
+	"net/url"
 	"runtime"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestReasoningDetailsAreLimited(t *testing.T) {
 		a := &accumulator{emit: func(converse.Delta) {}}
 		a.details.add(gjson.Parse(all.String()), true)
 		const want = "the answer holds more than 262144 reasoning_details"
-		if _, err := a.reply(new(modelapi.Server), &converse.Request{NewID: func() string { return "a" }}); len(a.details.list) != maxDetails || maxDetails != 262144 || err == nil || err.Error() != want {
+		if _, err := a.reply(&modelapi.Server{Base: new(url.URL)}, &converse.Request{NewID: func() string { return "a" }}); len(a.details.list) != maxDetails || maxDetails != 262144 || err == nil || err.Error() != want {
 			t.Errorf("%s: %d details, want %d; error %v", element, len(a.details.list), maxDetails, err)
 		}
 	}
