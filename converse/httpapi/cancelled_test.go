@@ -113,7 +113,7 @@ func TestClientThatLeavesLate(t *testing.T) {
 }
 
 // TestClientThatLeavesItsCancel: a cancel takes effect also if its client leaves before the turn has stopped. It
-// turns red if the engine gets the context of the request, or cancelTimeout is 20 s: the turn stops, and the model is
+// turns red if the engine gets the context of the request, or turncancel.Limit is 20 s: the turn stops, and the model is
 // asked again.
 func TestClientThatLeavesItsCancel(t *testing.T) {
 	for _, request := range []string{"POST /api/conversations/ID/cancel", "DELETE /api/conversations/ID", "POST /v1/responses/resp_ID_0/cancel"} {

@@ -31,6 +31,7 @@ import (
 	"github.com/consort-go/consort/converse/internal/titles"
 	"github.com/consort-go/consort/internal/contain"
 	"github.com/consort-go/consort/internal/jsontext"
+	"github.com/consort-go/consort/internal/turncancel"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -232,7 +233,7 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 		return err
 	}
 	// A client that leaves must not stop this halfway: a message that is in the log needs an owner and a turn.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginTimeout)
 	defer cancel()
 	if len(b.earlier) > 0 {
 		if err := h.addEarlier(ctx, b); err != nil {
@@ -260,6 +261,9 @@ func (h *handler) begin(ctx context.Context, b newConversation) error {
 	}
 	return errors.Join(err, errMayBeStored) // the next start of the engine continues it
 }
+
+// beginTimeout bounds the beginning of a conversation whose client has gone.
+const beginTimeout = 20 * time.Second
 
 // check returns an error if the conversation has begun with another message, because the key was used before.
 func (b *newConversation) check(ctx context.Context, log history.Log) error {
@@ -453,7 +457,7 @@ func (h *handler) remove(w http.ResponseWriter, r *http.Request) error {
 	if err := h.endTurn(r.Context(), found.ID); err != nil {
 		return err
 	}
-	ctx, cancel := outlive(r.Context())
+	ctx, cancel := turncancel.Outlive(r.Context())
 	defer cancel()
 	if err := h.store.Delete(ctx, found.ID, history.AnyLength); err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/converse/internal/compaction"
+	"github.com/consort-go/consort/internal/turncancel"
 )
 
 // turn is a turn of a conversation, or the part after an answer, as one request
@@ -170,7 +171,7 @@ func (t *turn) abandon(ctx context.Context) {
 	if !t.sent || t.isOver || isEnding || t.h.followed.Add(t.conversation, 0) > 0 {
 		return
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), turncancel.Limit)
 	defer cancel()
 	_, canisters, err := engine.LastTurn(bounded, t.h.store, t.conversation, time.Now())
 	if err == nil && compaction.LastUserID(canisters) != t.id {
@@ -182,29 +183,13 @@ func (t *turn) abandon(ctx context.Context) {
 // endTurn ends a turn that may be under way. It goes on if the client leaves: the work of the turn has been stopped by
 // then, and would begin again if the log did not record its end.
 func (h *handler) endTurn(ctx context.Context, conversation string) error {
-	ctx, cancel := outlive(ctx)
+	ctx, cancel := turncancel.Outlive(ctx)
 	defer cancel()
 	if err := h.engine.Cancel(ctx, conversation); err != nil && !errors.Is(err, engine.ErrKept) {
 		return err
 	}
 	return nil
 }
-
-// outlive returns a context that ends cancelTimeout after ctx. The caller must call cancel.
-func outlive(ctx context.Context) (lasting context.Context, cancel func()) {
-	lasting, end := context.WithCancel(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(ctx, func() {
-		bounded, stop := context.WithTimeout(lasting, cancelTimeout)
-		defer stop()
-		<-bounded.Done()
-		end()
-	})
-	return lasting, func() { unhook(); end() }
-}
-
-// cancelTimeout bounds the beginning of a conversation, and the cancellation of a turn, whose client has gone. A turn
-// whose functions ignore its end stops after 20 s.
-const cancelTimeout = 30 * time.Second
 
 // usage returns the tokens that the turn has used.
 func (t *turn) usage() (sum canister.Usage) {

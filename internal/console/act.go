@@ -22,14 +22,16 @@ import (
 	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/redact"
+	"github.com/consort-go/consort/internal/turncancel"
 )
 
-// actTime bounds how long an action may take, such as the wait for a running turn.
+// actTime bounds how long an action may take, such as the wait for a running turn. A cancel may take longer.
 const actTime = 10 * time.Second
 
 // actContext returns the context of an action. The action goes on if the reader closes the page meanwhile: half of
 // it would be a message that nothing answers, or a server that is not connected again.
-func actContext(r *http.Request, limit time.Duration) (context.Context, context.CancelFunc) {
+func actContext(w http.ResponseWriter, r *http.Request, limit time.Duration) (context.Context, context.CancelFunc) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + 30*time.Second)) // not every connection supports it
 	return context.WithTimeout(context.WithoutCancel(r.Context()), limit)
 }
 
@@ -103,7 +105,7 @@ func (c conversationPages) begin(w http.ResponseWriter, r *http.Request, p *pers
 		return
 	}
 	form := c.console.sessions.formOf(p.session, r, message)
-	ctx, cancel := actContext(r, actTime)
+	ctx, cancel := actContext(w, r, actTime)
 	defer cancel()
 	err := form.send(message, func(said canister.User) error {
 		return admit(ctx, c.console, httpapi.Entry{Canister: said}, func(ctx context.Context) error { return c.start(ctx, p, form.id, said) })
@@ -139,9 +141,10 @@ func (c conversationPages) act(w http.ResponseWriter, r *http.Request, p *person
 	if !ok {
 		return
 	}
-	ctx, cancel := actContext(r, actTime)
-	defer cancel()
 	what, to, done := r.PathValue("what"), conversationPath(info.ID), ""
+	limit := map[bool]time.Duration{true: turncancel.Limit, false: actTime}[what == "cancel"]
+	ctx, cancel := actContext(w, r, limit)
+	defer cancel()
 	var err error
 	switch {
 	case clientcalls.IsApproval(info):

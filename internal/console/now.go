@@ -256,20 +256,15 @@ func (c serverPages) stillMayLogin(r *http.Request, p *person, name string) func
 // changeEnsemble connects, disconnects, restarts, parks or lists an ensemble.
 func (c serverPages) changeEnsemble(w http.ResponseWriter, r *http.Request, p *person) {
 	name, what := r.PathValue("name"), r.PathValue("what")
-	if c.console.Roster == nil {
-		c.console.refuse(w, r, http.StatusNotFound, "There is no such server.")
+	var e *ensemble.Ensemble
+	if c.console.Roster != nil {
+		e, _ = c.console.Roster.Ensemble(name)
+	}
+	if e == nil || changed[what] == "" {
+		c.console.refuse(w, r, http.StatusNotFound, "There is no such server, or no such action.")
 		return
 	}
-	e, ok := c.console.Roster.Ensemble(name)
-	if !ok {
-		c.console.refuse(w, r, http.StatusNotFound, "There is no such server.")
-		return
-	}
-	if changed[what] == "" {
-		c.console.refuse(w, r, http.StatusNotFound, "There is no such action.")
-		return
-	}
-	ctx, cancel := actContext(r, changeTime)
+	ctx, cancel := actContext(w, r, changeTime)
 	defer cancel()
 	err := change(ctx, e, what, "parked by "+cmp.Or(p.Name, "an operator")+" at the console")
 	c.console.record(r, p, what, "", err, "ensemble", name)

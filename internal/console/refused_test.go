@@ -9,14 +9,18 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/conversetest"
+	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/testing/consolestage"
+	"github.com/consort-go/consort/internal/turncancel"
 	"github.com/consort-go/consort/invoker"
 	"github.com/consort-go/consort/mcpadapter/server"
 )
@@ -148,6 +152,36 @@ func TestCancelOfShownTurn(t *testing.T) {
 	info, err := s.Store.Info(t.Context(), strings.TrimPrefix(path, "/conversations/"))
 	if err != nil || info.Last != canister.KindAssistant {
 		t.Errorf("%+v, %v", info, err)
+	}
+}
+
+// bounded is an engine that keeps how much time a cancel may take.
+type bounded struct {
+	engine.Engine
+	limit time.Duration
+}
+
+func (b *bounded) Cancel(ctx context.Context, id string) error {
+	deadline, _ := ctx.Deadline()
+	b.limit = time.Until(deadline)
+	return b.Engine.Cancel(ctx, id)
+}
+
+// A turn whose functions ignore its end is cancelled too: its engine needs more time than other actions may take.
+func TestCancelOfStubbornTurn(t *testing.T) {
+	s := consolestage.Start(t, consolestage.Options{Lines: []conversetest.Line{{Calls: []conversetest.Call{{Name: "local__edit_file", Arguments: `{}`}}}}})
+	local := &bounded{Engine: s.Engine}
+	s.Console.Engine = local
+	ada := s.Login(t, consolestage.Ada)
+	path := begun(t, s, ada, "May this call be made?")
+	info, err := s.Store.Info(t.Context(), strings.TrimPrefix(path, "/conversations/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada.Post(path+"/cancel", "shown", strconv.Itoa(info.Length))
+	has(t, ada.Get(path).Text, "The turn was cancelled.")
+	if local.limit < turncancel.Limit/2 {
+		t.Errorf("the cancel may take %v", local.limit)
 	}
 }
 

@@ -377,7 +377,7 @@ func (c waitPages) answer(w http.ResponseWriter, r *http.Request, p *person) {
 		given, err = c.answerOf(r.PostForm, p, &end, wait)
 	}
 	if err == nil {
-		ctx, cancel := actContext(r, actTime)
+		ctx, cancel := actContext(w, r, actTime)
 		defer cancel()
 		if c.console.runs(info) {
 			c.console.prewatch(ctx, info.ID)

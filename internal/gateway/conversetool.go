@@ -21,6 +21,7 @@ import (
 	"github.com/consort-go/consort/internal/conversetool"
 	"github.com/consort-go/consort/internal/histories"
 	"github.com/consort-go/consort/internal/progress"
+	"github.com/consort-go/consort/internal/turncancel"
 	"github.com/consort-go/consort/invoker"
 )
 
@@ -272,7 +273,7 @@ func (t *servedTurn) failed(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil && t.tool.ending.Err() == nil:
 		if t.sent {
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineTimeout)
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), turncancel.Limit)
 			defer cancel()
 			err = errors.Join(ctx.Err(), t.tool.engine.Cancel(bounded, t.id))
 		}

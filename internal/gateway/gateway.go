@@ -72,7 +72,7 @@ type server struct {
 	api    *api
 }
 
-// engineTimeout bounds how long it may take to reach an engine, or to cancel a turn.
+// engineTimeout bounds how long it may take to reach an engine.
 const engineTimeout = 20 * time.Second
 
 // Run serves until ctx ends, or until the client over standard input closes it, and then

@@ -22,6 +22,7 @@ import (
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/internal/conversetool"
 	"github.com/consort-go/consort/internal/histories"
+	"github.com/consort-go/consort/internal/turncancel"
 	"github.com/consort-go/consort/invoker"
 	"go.uber.org/zap"
 )
@@ -261,6 +262,29 @@ func (l leaving) Describe(ctx context.Context, id string, change history.Change)
 		return err
 	}
 	return l.Store.Describe(ctx, id, change)
+}
+
+// bounded is an engine that keeps how much time a cancel may take.
+type bounded struct {
+	engine.Engine
+	limit time.Duration
+}
+
+func (b *bounded) Cancel(ctx context.Context, _ string) error {
+	deadline, _ := ctx.Deadline()
+	b.limit = time.Until(deadline)
+	return nil
+}
+
+// TestStubbornTurnOfACallerThatLeaves: its cancel has the time that a turn needs whose functions ignore its end.
+func TestStubbornTurnOfACallerThatLeaves(t *testing.T) {
+	stubborn := &bounded{}
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	turn := &servedTurn{tool: &conversations{engine: stubborn, ending: t.Context()}, id: "a", sent: true}
+	if err := turn.failed(ctx, ctx.Err()); !errors.Is(err, context.Canceled) || stubborn.limit < turncancel.Limit-10*time.Second {
+		t.Errorf("%v, and the cancel may take %v", err, stubborn.limit)
+	}
 }
 
 // TestCallerThatLeavesAtTheBeginning: a caller that leaves when its message is in the log leaves
