@@ -16,6 +16,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
@@ -72,12 +73,12 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer t.abandon(r.Context())
 	w.Header().Set("Consort-Conversation", id)
-	a := &aguiRun{turn: t, thread: input.Thread, run: input.Run, state: input.State, id: newID(), stream: newStream(w, h.Heartbeat)}
-	defer a.stream.stop()
+	a := &aguiRun{turn: t, thread: input.Thread, run: input.Run, state: input.State, id: newID(), stream: eventstream.New(w, h.Heartbeat)}
+	defer a.stream.Stop()
 	a.body = r.Body.(*requestBody)
 	a.calls, a.results = knownIDs(input.Messages)
 	a.follow(r.Context())
-	a.stream.flush()
+	a.stream.Flush()
 	return nil
 }
 
@@ -303,7 +304,7 @@ type aguiRun struct {
 	state          json.RawMessage // of the client; nil after the snapshot
 	calls, results map[string]bool // IDs that the client has already
 
-	stream *stream
+	stream *eventstream.Stream
 	pieces pieces.Writer
 	id     string // begins the IDs of the messages: an earlier run of the same turn had others
 	open   string // ID of the message that is being written; empty if none is
@@ -313,7 +314,7 @@ type aguiRun struct {
 
 // event writes an event; the members come in pairs.
 func (a *aguiRun) event(kind string, members ...any) error {
-	return a.stream.sendForm("", map[string]any{"type": kind}, members...)
+	return a.stream.SendForm("", map[string]any{"type": kind}, members...)
 }
 
 func (a *aguiRun) follow(ctx context.Context) {
@@ -323,7 +324,7 @@ func (a *aguiRun) follow(ctx context.Context) {
 	a.body.keep(a.size())
 	var ended engine.Ended
 	if err == nil {
-		ended, err = a.turn.follow(ctx, sink{text: a.pieces.Text, again: a.pieces.Again, added: a.add, idle: a.stream.idle()})
+		ended, err = a.turn.follow(ctx, sink{text: a.pieces.Text, again: a.pieces.Again, added: a.add, idle: idleOf(a.stream)})
 	}
 	switch {
 	case ctx.Err() != nil:

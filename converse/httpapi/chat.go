@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/chattags"
+	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
@@ -110,13 +111,13 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	request.messages, request.tools = nil, nil // the turn can last long
 	a := &chatAnswer{turn: t, request: request, id: fmt.Sprintf("chatcmpl-%s-%d", t.conversation, t.after), created: time.Now().Unix()}
 	if request.stream {
-		a.stream = newStream(w, o.h.Heartbeat)
-		defer a.stream.stop()
+		a.stream = eventstream.New(w, o.h.Heartbeat)
+		defer a.stream.Stop()
 	}
 	if err := a.follow(r.Context()); err != nil {
-		if a.stream != nil && a.stream.begun {
-			a.stream.send("", "", asError(err).body())
-			a.stream.flush()
+		if a.stream != nil && a.stream.HasBegun() {
+			a.stream.Send("", "", asError(err).body())
+			a.stream.Flush()
 			return nil
 		}
 		return err
@@ -296,7 +297,7 @@ func (o openAI) answersAgain(ctx context.Context, of history.Info, question, tex
 type chatAnswer struct {
 	turn    *turn
 	request chatRequest
-	stream  *stream // nil if the answer is whole
+	stream  *eventstream.Stream // nil if the answer is whole
 	id      string
 	created int64
 
@@ -333,7 +334,7 @@ func (a *chatAnswer) follow(ctx context.Context) error {
 		return err
 	}}
 	if a.stream != nil {
-		to.text, to.again, to.idle = message.Text, message.Again, a.stream.idle()
+		to.text, to.again, to.idle = message.Text, message.Again, idleOf(a.stream)
 		if err := a.chunk(map[string]any{"role": "assistant", "content": ""}, nil); err != nil {
 			return err
 		}
@@ -390,7 +391,7 @@ func (a *chatAnswer) chunk(delta map[string]any, finish any) error {
 	if a.request.usage {
 		form["usage"] = nil
 	}
-	return a.stream.sendForm("", form)
+	return a.stream.SendForm("", form)
 }
 
 // end ends the stream of an answer. What it writes fails only if the client has gone.
@@ -402,10 +403,10 @@ func (a *chatAnswer) end() {
 	_ = a.chunk(map[string]any{}, a.reason)
 	if a.request.usage {
 		form := a.form("chat.completion.chunk", map[string]any{})
-		_ = a.stream.sendForm("", form, "choices", []any{}, "usage", a.usage())
+		_ = a.stream.SendForm("", form, "choices", []any{}, "usage", a.usage())
 	}
-	a.stream.send("", "", []byte("[DONE]"))
-	a.stream.flush()
+	a.stream.Send("", "", []byte("[DONE]"))
+	a.stream.Flush()
 }
 
 // completion returns the answer that is not streamed.

@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
 	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/counter"
 	"github.com/consort-go/consort/internal/hostnames"
@@ -138,7 +139,7 @@ func New(feed *Feed, options *Options) http.Handler {
 	h.bodies = bodymemory.New(h.MaxBodies, h.MaxBody)
 	h.MaxStreams = cmp.Or(max(h.MaxStreams, 0), openstreams.DefaultPerOwner)
 	h.streams.Most = h.MaxStreams
-	h.Heartbeat = cmp.Or(max(h.Heartbeat, 0), defaultHeartbeat)
+	h.Heartbeat = cmp.Or(max(h.Heartbeat, 0), eventstream.DefaultHeartbeat)
 	h.Logger = logevent.Logger(h.Logger)
 	if h.Models == nil {
 		h.Models = func() []string { return []string{defaultModel} }

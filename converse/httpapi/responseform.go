@@ -13,6 +13,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
@@ -31,8 +32,8 @@ type responseAnswer struct {
 	items      []map[string]any
 	isLeft     bool // a message follows it in the log
 
-	stream *stream // the rest is for a stream
-	number int     // of the next event
+	stream *eventstream.Stream // the rest is for a stream
+	number int                 // of the next event
 	pieces pieces.Writer
 	open   map[string]any // the message that is being written; may be nil
 	calls  map[string]int // index of the item of each call, by the ID of its invocation

@@ -18,6 +18,7 @@ import (
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/internal/notes"
 )
@@ -400,7 +401,7 @@ func (o openAI) respond(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case q.stream:
-		return a.streamTo(r.Context(), newStream(w, o.h.Heartbeat))
+		return a.streamTo(r.Context(), eventstream.New(w, o.h.Heartbeat))
 	case q.background:
 		writeJSON(w, http.StatusOK, a.form())
 		return nil

@@ -10,19 +10,20 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
 	"github.com/consort-go/consort/converse/internal/clienttools"
 )
 
 // streamTo streams the response.
-func (a *responseAnswer) streamTo(ctx context.Context, s *stream) error {
-	defer s.stop()
+func (a *responseAnswer) streamTo(ctx context.Context, s *eventstream.Stream) error {
+	defer s.Stop()
 	a.stream, a.calls = s, map[string]int{}
 	a.pieces.Send = a.piece
 	err := errors.Join(a.event("response.created", "response", a.form()), a.event("response.in_progress", "response", a.form()))
 	if err != nil {
 		return nil // the client has gone
 	}
-	to := sink{text: a.pieces.Text, again: a.pieces.Again, idle: s.idle(), added: func(_ int, c canister.Canister) error { return a.add(c) }}
+	to := sink{text: a.pieces.Text, again: a.pieces.Again, idle: idleOf(s), added: func(_ int, c canister.Canister) error { return a.add(c) }}
 	ended, err := a.turn.follow(ctx, to)
 	if ctx.Err() != nil {
 		return nil
@@ -36,14 +37,14 @@ func (a *responseAnswer) streamTo(ctx context.Context, s *stream) error {
 	// The API has no event for a cancelled response: clients know it by its status.
 	last := map[string]string{"completed": "response.completed", "incomplete": "response.incomplete", "failed": "response.failed", "cancelled": "response.incomplete"}[a.status]
 	_ = a.event(last, "response", a.form())
-	s.flush()
+	s.Flush()
 	return nil
 }
 
 // event sends an event; the members come in pairs.
 func (a *responseAnswer) event(name string, members ...any) error {
 	a.number++
-	return a.stream.sendForm(name, map[string]any{"type": name, "sequence_number": a.number - 1}, members...)
+	return a.stream.SendForm(name, map[string]any{"type": name, "sequence_number": a.number - 1}, members...)
 }
 
 // piece streams a piece of a message.
