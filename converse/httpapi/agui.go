@@ -17,6 +17,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
+	"github.com/consort-go/consort/converse/httpapi/internal/lists"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
@@ -25,24 +26,29 @@ import (
 
 // runInput is the RunAgentInput of AG-UI 1.0 (https://docs.ag-ui.com).
 type runInput struct {
-	Thread   string             `json:"threadId"`
-	Run      string             `json:"runId"`
-	State    json.RawMessage    `json:"state"`
-	Messages []aguiMessage      `json:"messages"`
-	Tools    []clienttools.Tool `json:"tools"`
-	Context  []struct {
+	Thread string          `json:"threadId"`
+	Run    string          `json:"runId"`
+	State  json.RawMessage `json:"state"`
+	runParts
+}
+
+// runParts are the members of a run that make its message or its answers. They take much more memory than their JSON.
+type runParts struct {
+	Messages lists.Of[aguiMessage]      `json:"messages"`
+	Tools    lists.Of[clienttools.Tool] `json:"tools"`
+	Context  lists.Of[struct {
 		Description string `json:"description"`
 		Value       string `json:"value"`
-	} `json:"context"`
-	Resume []openwaits.Resumed `json:"resume"`
+	}] `json:"context"`
+	Resume lists.Of[openwaits.Resumed] `json:"resume"`
 }
 
 // aguiMessage is a message of AG-UI.
 type aguiMessage struct {
 	inputMessage
-	CallID string     `json:"toolCallId"`
-	Error  string     `json:"error"`
-	Calls  []aguiCall `json:"toolCalls"`
+	CallID string             `json:"toolCallId"`
+	Error  string             `json:"error"`
+	Calls  lists.Of[aguiCall] `json:"toolCalls"`
 }
 
 // aguiCall is a call of a message of the assistant.
@@ -67,7 +73,8 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer end()
 	id := "agui-" + derived("agui", owner, input.Thread)
-	t, err := h.startRun(r.Context(), owner, id, input)
+	calls, results := knownIDs(input.Messages)
+	t, err := h.startRun(r.Context(), owner, id, &input)
 	if err != nil {
 		return err
 	}
@@ -76,7 +83,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 	a := &aguiRun{turn: t, thread: input.Thread, run: input.Run, state: input.State, id: newID(), stream: eventstream.New(w, h.Heartbeat)}
 	defer a.stream.Stop()
 	a.body = r.Body.(*requestBody)
-	a.calls, a.results = knownIDs(input.Messages)
+	a.calls, a.results = calls, results
 	a.follow(r.Context())
 	a.stream.Flush()
 	return nil
@@ -99,8 +106,8 @@ func readRun(w http.ResponseWriter, r *http.Request) (input runInput, err error)
 	return input, checkTools("tools", input.Tools)
 }
 
-// startRun sends the message, or the answers, of a run.
-func (h *handler) startRun(ctx context.Context, owner, id string, input runInput) (*turn, error) {
+// startRun sends the message, or the answers, of a run. It drops the parts of the input before they can wait for a turn.
+func (h *handler) startRun(ctx context.Context, owner, id string, input *runInput) (*turn, error) {
 	found, err := h.store.Info(ctx, id)
 	isNew := errors.Is(err, history.ErrNotFound)
 	if err == nil && found.Owner == "" && owner != "" {
@@ -122,13 +129,15 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input runInput
 		return nil, err
 	}
 	earlier, user, err := input.split(isNew, known)
+	isResumed, returned := len(input.Resume) > 0, input.results()
+	input.Messages, input.Tools, input.Context = nil, nil, nil
 	if !isNew {
-		t, failed := h.resume(ctx, found, input)
-		if failed != nil || t != nil && (len(input.Resume) > 0 || err != nil) {
+		t, failed := h.resume(ctx, found, returned, input)
+		if failed != nil || t != nil && (isResumed || err != nil) {
 			return t, failed
 		}
 	}
-	if err != nil {
+	if returned = nil; err != nil {
 		return nil, err
 	}
 	if isNew {
@@ -180,7 +189,7 @@ func againID(id string, canisters []canister.Canister, step converse.Command) st
 
 // messagesIn returns the IDs of the messages of the user in the log of a thread, if a run has several of them at its
 // end. Front ends keep a message whose turn has failed or was stopped, and send it before the next one.
-func messagesIn(ctx context.Context, log history.Log, thread string, input runInput) (map[string]bool, error) {
+func messagesIn(ctx context.Context, log history.Log, thread string, input *runInput) (map[string]bool, error) {
 	known := map[string]bool{}
 	if n := len(input.Messages); n < 2 || input.Messages[n-2].Role != "user" {
 		return known, nil
@@ -271,13 +280,13 @@ func (input *runInput) results() (all []clientResult) {
 
 // resume answers the interrupts of a run, and the calls of the client's tools that have results
 // among the messages. The turn is nil if there is nothing to answer.
-func (h *handler) resume(ctx context.Context, found history.Info, input runInput) (*turn, error) {
+func (h *handler) resume(ctx context.Context, found history.Info, returned []clientResult, input *runInput) (*turn, error) {
 	asked, err := openwaits.Asked(ctx, h.store, found.ID)
 	if err != nil {
 		return nil, err
 	}
 	s := turnRequest{conversation: found.ID, ignoreUnknown: true, callID: func(invocation string) string { return invocation }}
-	s.returned = input.results()
+	s.returned = returned
 	for i, entry := range input.Resume {
 		wait, isAsked := openwaits.Find(asked, entry.Interrupt)
 		if !isAsked || wait.Client {
@@ -289,6 +298,7 @@ func (h *handler) resume(ctx context.Context, found history.Info, input runInput
 		}
 		s.answers = append(s.answers, given)
 	}
+	input.Resume = nil
 	t, err := h.continueTurn(ctx, found, s)
 	if err != nil || len(s.answers)+len(t.returned) > 0 {
 		return t, err
@@ -339,12 +349,15 @@ func (a *aguiRun) follow(ctx context.Context) {
 // freeIDs is how many bytes of IDs a run may have without holding memory of its body.
 const freeIDs = 16 << 10
 
+// idSize is about how many bytes a map takes for an ID, besides its text.
+const idSize = 48
+
 // size returns how many bytes of its body a run holds until its end.
 func (a *aguiRun) size() int64 {
 	size := len(a.run) - freeIDs
 	for _, ids := range []map[string]bool{a.calls, a.results} {
 		for id := range ids {
-			size += len(id)
+			size += len(id) + idSize
 		}
 	}
 	return int64(max(0, size))

@@ -103,16 +103,20 @@ func TestWaitingMessagesHoldTheirMemory(t *testing.T) {
 // TestRunsHoldTheirIDs: a run of AG-UI needs the IDs of the calls that its client has until it ends.
 func TestRunsHoldTheirIDs(t *testing.T) {
 	s := serve(t, echo, nil, func(o *httpapi.Options) { o.MaxBody, o.MaxBodies = 100_000, 150_000 })
-	for _, length := range []int{10, 70_000} {
-		id := strings.Repeat("x", length)
-		messages := []object{{"role": "tool", "toolCallId": id, "content": "x"}, {"id": "m", "role": "user", "content": "block"}}
-		response := s.open("POST", "/agui", object{"threadId": strconv.Itoa(length), "runId": "r", "messages": messages})
-		defer response.Body.Close()
+	for i, c := range []struct{ ids, length, status int }{
+		{1, 10, http.StatusCreated}, {1, 70_000, http.StatusTooManyRequests}, {1400, 4, http.StatusTooManyRequests},
+	} {
+		var messages []object
+		for n := range c.ids {
+			messages = append(messages, object{"role": "tool", "toolCallId": fmt.Sprintf("%0*d", c.length, n), "content": "x"})
+		}
+		messages = append(messages, object{"id": "m", "role": "user", "content": "block"})
+		response := s.open("POST", "/agui", object{"threadId": strconv.Itoa(i), "runId": "r", "messages": messages})
 		events := bufio.NewScanner(response.Body)
 		for events.Scan() && !strings.Contains(events.Text(), "TEXT_MESSAGE_START") {
 		}
-		status := map[int]int{10: http.StatusCreated, 70_000: http.StatusTooManyRequests}[length]
-		s.want(status, "POST", "/api/conversations", object{"message": strings.Repeat("y", 70_000)})
+		s.want(c.status, "POST", "/api/conversations", object{"message": strings.Repeat("y", 70_000)})
+		_ = response.Body.Close()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/chattags"
 	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
+	"github.com/consort-go/consort/converse/httpapi/internal/lists"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
@@ -55,7 +56,7 @@ func (o openAI) readChat(w http.ResponseWriter, r *http.Request) (c chatRequest,
 		func() (err error) { c.model, err = o.model(m); return err },
 		func() error { return m.read("stream", &c.stream) },
 		func() error { return m.read("stream_options", &options) },
-		func() error { return m.read("messages", &c.messages) },
+		func() error { return m.read("messages", (*lists.Of[inputMessage])(&c.messages)) },
 		func() error { return m.only("n", "1") },
 		func() (err error) { c.tools, err = m.functions(true); return err },
 		func() error { return m.only("functions", "[]") },
@@ -101,14 +102,13 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	s.tools = request.tools
+	said := newChatDigest(owner, request.messages)
+	s.tools, request.messages, request.tools = request.tools, nil, nil // the request can wait for a turn, which can last long
 	t, err := o.start(w, r, s)
 	if err != nil {
 		return err
 	}
 	defer t.abandon(r.Context())
-	said := newChatDigest(owner, request.messages)
-	request.messages, request.tools = nil, nil // the turn can last long
 	a := &chatAnswer{turn: t, request: request, id: fmt.Sprintf("chatcmpl-%s-%d", t.conversation, t.after), created: time.Now().Unix()}
 	if request.stream {
 		a.stream = eventstream.New(w, o.h.Heartbeat)

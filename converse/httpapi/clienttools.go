@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
+	"github.com/consort-go/consort/converse/httpapi/internal/lists"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/repeats"
 	"github.com/consort-go/consort/converse/internal/clienttools"
@@ -40,11 +41,11 @@ func checkTools(member string, tools []clienttools.Tool) error {
 // functions reads the tools of a request of OpenAI's API. isNested is set if their members are
 // in a member function, as in Chat Completions. With the choice "none" they are not offered.
 func (m members) functions(isNested bool) ([]clienttools.Tool, error) {
-	var forms []struct {
+	var forms lists.Of[struct {
 		Type string `json:"type"`
 		clienttools.Tool
 		Function clienttools.Tool `json:"function"`
-	}
+	}]
 	if err := m.read("tools", &forms); err != nil {
 		return nil, err
 	}
@@ -376,7 +377,11 @@ func (m *inputMessage) readCalls(at string) error {
 	if isNothing(m.ToolCalls) {
 		return nil
 	}
-	if m.Role != "assistant" || json.Unmarshal(m.ToolCalls, &m.calls) != nil {
+	err := json.Unmarshal(m.ToolCalls, (*lists.Of[toolCall])(&m.calls))
+	if errors.Is(err, lists.ErrTooLong) {
+		return err
+	}
+	if m.Role != "assistant" || err != nil {
 		return invalid(at+".tool_calls", "They are not the calls of a message of the assistant.", "See OpenAI's API reference.")
 	}
 	return nil

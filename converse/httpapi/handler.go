@@ -20,6 +20,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
+	"github.com/consort-go/consort/converse/httpapi/internal/lists"
 	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/counter"
 	"github.com/consort-go/consort/internal/hostnames"
@@ -298,6 +299,9 @@ func decode(w http.ResponseWriter, r *http.Request, form any) error {
 
 // invalidBody returns the error for a body that does not have the form of the request.
 func invalidBody(err error) error {
+	if errors.Is(err, lists.ErrTooLong) {
+		return err
+	}
 	wrong := new(json.UnmarshalTypeError)
 	isWrong := errors.As(err, &wrong)
 	if isWrong && wrong.Field != "" {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/httpapi/internal/lists"
 )
 
 // members are the members of a request of OpenAI's API.
@@ -63,7 +65,9 @@ func (m members) read(name string, to any) error {
 	if !is || string(bytes.TrimSpace(value)) == "null" {
 		return nil
 	}
-	if err := json.Unmarshal(value, to); err != nil {
+	if err := json.Unmarshal(value, to); errors.Is(err, lists.ErrTooLong) {
+		return err
+	} else if err != nil {
 		return invalid(name, "It does not have the type that OpenAI's API documents.", "See OpenAI's API reference.")
 	}
 	return nil
@@ -201,8 +205,10 @@ func partsOf(at string, value json.RawMessage) ([]canister.Content, error) {
 	if json.Unmarshal(value, &text) == nil {
 		return canister.Texts(text), nil
 	}
-	var parts []part
-	if json.Unmarshal(value, &parts) != nil {
+	var parts lists.Of[part]
+	if err := json.Unmarshal(value, &parts); errors.Is(err, lists.ErrTooLong) {
+		return nil, err
+	} else if err != nil {
 		return nil, invalid(at, "It is neither a string nor a list of parts.", "See OpenAI's API reference.")
 	}
 	var all []canister.Content

@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
+	"github.com/consort-go/consort/converse/httpapi/internal/lists"
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/internal/notes"
 )
@@ -119,7 +120,9 @@ func readItems(value json.RawMessage) (items []inputMessage, err error) {
 		content, _ := json.Marshal(text) // a string has a JSON form
 		return []inputMessage{{Role: "user", Content: content}}, nil
 	}
-	if json.Unmarshal(value, &items) != nil {
+	if err := json.Unmarshal(value, (*lists.Of[inputMessage])(&items)); errors.Is(err, lists.ErrTooLong) {
+		return nil, err
+	} else if err != nil {
 		return nil, invalid("input", "It is neither a text nor a list of items.", "See OpenAI's API reference.")
 	}
 	return items, nil

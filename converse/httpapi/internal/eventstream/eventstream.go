@@ -102,7 +102,7 @@ func (s *Stream) SendForm(name string, form map[string]any, members ...any) erro
 	return err
 }
 
-// Flush sends the written events, or the header if there are none.
+// Flush sends the written events, or the header before the first one.
 func (s *Stream) Flush() bool {
 	s.Begin()
 	err := s.control.Flush()
