@@ -263,34 +263,31 @@ func (o openAI) findCalls(ctx context.Context, calls []toolCall, s *turnRequest)
 // the chat has shown none, must be about these waits. Chat programs have no other way to answer. Other messages are
 // refused while it waits.
 func (o openAI) answersIn(ctx context.Context, of history.Info, question, text string) ([]canister.Answer, error) {
-	_, open, err := o.h.state(ctx, of.ID)
-	if err != nil {
-		return nil, err
-	}
-	_, others := openwaits.Split(open)
-	if questionOf(others) == question {
-		return parseAnswers(of.ID, others, "", text)
-	} else if question != "" && isAnswer(text) {
-		return o.answersAgain(ctx, of, question, text)
-	}
-	return parseAnswers(of.ID, others, notShown, text)
-}
-
-// answersAgain returns the answers of a message that is sent again. The log may have some of them: the answers before
-// one that could not be given.
-func (o openAI) answersAgain(ctx context.Context, of history.Info, question, text string) ([]canister.Answer, error) {
 	sets, err := openwaits.Asked(ctx, o.h.store, of.ID)
 	if err != nil {
 		return nil, err
 	}
-	for _, asked := range sets {
+	for _, asked := range slices.Backward(sets) {
 		_, others := openwaits.Split(asked)
-		isOpen := func(wait openwaits.Wait) bool { _, is := openwaits.Find(sets[len(sets)-1:], wait.ID); return is }
-		if questionOf(others) == question && slices.ContainsFunc(others, isOpen) {
+		isAsked := questionOf(others) == question
+		// The log may have some of its answers: those before one that could not be given.
+		others = slices.DeleteFunc(others, func(wait openwaits.Wait) bool {
+			_, isOpen := openwaits.Find(sets[len(sets)-1:], wait.ID)
+			return !isOpen
+		})
+		if isAsked && len(others) > 0 {
 			return parseAnswers(of.ID, others, "", text)
 		}
 	}
-	return nil, notAsked()
+	if question != "" && isAnswer(text) {
+		return nil, notAsked()
+	}
+	_, waiting, err := o.h.state(ctx, of.ID)
+	if err != nil {
+		return nil, err
+	}
+	_, others := openwaits.Split(waiting)
+	return parseAnswers(of.ID, others, notShown, text)
 }
 
 // chatAnswer is the answer to one request.

@@ -97,21 +97,52 @@ func TestSeveralAnswersAreChecked(t *testing.T) {
 	}
 }
 
+// refusedOnce returns a change of the options that refuses one answer for now, by its number.
+func refusedOnce(number int) func(*httpapi.Options) {
+	entries := 0
+	return func(o *httpapi.Options) {
+		o.Admit = func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
+			if entry.Canister.Kind() == canister.KindAnswer {
+				if entries++; entries == number {
+					return &invoker.Failure{Code: invoker.Unavailable, Message: "Your budget is used up.", RetryAfter: time.Second}
+				}
+			}
+			return enter(ctx)
+		}
+	}
+}
+
+// TestAnotherAnswerInAChat: if only the first call of a question was allowed, the chat can still answer for the second
+// one, also with another verdict. It turns red if the answer is about all calls of the question.
+func TestAnotherAnswerInAChat(t *testing.T) {
+	for text, want := range map[string]string{
+		"/allow": "did 0, did 1", "/allow thanks": "did 0, did 1", "/deny not this one": "not started: not this one", "never mind": "",
+	} {
+		a := askTwo(serve(t, uses, ask, refusedOnce(2)), "/v1/chat/completions")
+		a.want(http.StatusTooManyRequests, "POST", a.path, a.allow)
+		a.ended(a.id, 0)
+		messages := a.allow["messages"].([]object)
+		body := object{"messages": append(messages[:len(messages)-1:len(messages)-1], user(text))}
+		if want == "" {
+			if got := a.want(http.StatusConflict, "POST", a.path, body); !strings.Contains(got.text, "Send the message /allow or /deny REASON, or POST") {
+				t.Errorf("%s: %s", text, got.text)
+			}
+			continue
+		}
+		if got := a.want(http.StatusOK, "POST", a.path, body); !strings.Contains(chatText(got), want) || !strings.Contains(chatText(got), "did ") {
+			t.Errorf("%s: %s", text, got.text)
+		}
+		if got := a.want(http.StatusConflict, "POST", a.path, body); !strings.Contains(got.text, "wait_not_open") {
+			t.Errorf("%s again: %s", text, got.text)
+		}
+	}
+}
+
 // TestSeveralAnswersAgain: if a later answer of a request is refused for now, the error says which answers were given,
 // and the same request can be sent again. When the log has all of them, it is refused.
 func TestSeveralAnswersAgain(t *testing.T) {
 	for _, path := range severalPaths {
-		entries := 0
-		a := askTwo(serve(t, uses, ask, func(o *httpapi.Options) {
-			o.Admit = func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
-				if entry.Canister.Kind() == canister.KindAnswer {
-					if entries++; entries == 2 {
-						return &invoker.Failure{Code: invoker.Unavailable, Message: "Your budget is used up.", RetryAfter: time.Second}
-					}
-				}
-				return enter(ctx)
-			}
-		}), path)
+		a := askTwo(serve(t, uses, ask, refusedOnce(2)), path)
 		got := a.want(http.StatusTooManyRequests, "POST", path, a.allow)
 		given := ofKind[canister.Answer](a.served, a.id)
 		if len(given) != 1 || !strings.Contains(got.text, "Your budget is used up. The answers before it were given, to the waits [\\\""+given[0].Wait+"\\\"].") {
