@@ -202,6 +202,7 @@ func (h *handler) continueTurn(ctx context.Context, found history.Info, s turnRe
 		if err != nil {
 			return nil, err
 		}
+		t.stale = h.feed.latest.Load()
 		for i, one := range left {
 			one.Metadata = canister.Fields{partKey: json.RawMessage(strconv.Itoa(t.after))}
 			switch err := h.answerWait(ctx, found, one); {

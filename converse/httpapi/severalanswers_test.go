@@ -33,12 +33,16 @@ type severalAsked struct {
 }
 
 // askTwo begins a conversation whose two calls wait.
-func askTwo(s *served, path string) (a severalAsked) {
+func askTwo(s *served, path string) severalAsked { return askSeveral(s, path, 2) }
+
+// askSeveral begins a conversation whose calls wait. Over AG-UI and Responses, the request allows the first two.
+func askSeveral(s *served, path string, calls int) (a severalAsked) {
 	s.t.Helper()
 	a = severalAsked{served: s, path: path}
+	message := "use" + strings.Repeat(" local__do", calls)
 	switch path {
 	case "/agui":
-		_, _, last := s.run(object{"threadId": "t", "messages": []object{{"id": "m1", "role": "user", "content": "use local__do local__do"}}})
+		_, _, last := s.run(object{"threadId": "t", "messages": []object{{"id": "m1", "role": "user", "content": message}}})
 		one, two := last["outcome"].(object)["interrupts"].([]any)[0].(object), last["outcome"].(object)["interrupts"].([]any)[1].(object)
 		resume := func(second object) object {
 			return object{"threadId": "t", "runId": "r", "messages": []object{}, "resume": []object{
@@ -48,18 +52,18 @@ func askTwo(s *served, path string) (a severalAsked) {
 		}
 		a.allow, a.wrong = resume(object{"approved": true}), resume(object{"approved": true, "arguments": "text"})
 	case "/v1/chat/completions":
-		said := []object{user("use local__do local__do")}
+		said := []object{user(message)}
 		first := s.want(http.StatusOK, "POST", path, object{"messages": said})
 		a.allow = object{"messages": append(said, assistant(chatText(first)), user("/allow"))}
 	case "/v1/responses":
-		first := s.want(http.StatusOK, "POST", path, object{"input": "use local__do local__do"}).form
+		first := s.want(http.StatusOK, "POST", path, object{"input": message}).form
 		items := []object{}
 		for _, item := range first["output"].([]any) {
 			if item.(object)["type"] == "mcp_approval_request" {
 				items = append(items, object{"type": "mcp_approval_response", "approval_request_id": item.(object)["id"], "approve": true})
 			}
 		}
-		a.allow = object{"previous_response_id": first["id"], "input": items}
+		a.allow = object{"previous_response_id": first["id"], "input": items[:2]}
 		a.wrong = object{"previous_response_id": first["id"], "input": append(items[:1:1], items[0])}
 	}
 	for id := range s.lengths() {
@@ -156,6 +160,40 @@ func TestSeveralAnswersAgain(t *testing.T) {
 		a.wantCalls(2, 2)
 		if got := a.want(http.StatusConflict, "POST", path, a.allow); !strings.Contains(got.text, "wait_not_open") {
 			t.Errorf("%s again: %s", path, got.text)
+		}
+	}
+}
+
+// TestSomeOfSeveralAnswers: the response to answers to some of the waits has the results of all of these calls, also if
+// it begins with one of an earlier request, after which the turn waited for the others. It turns red if an end of the
+// turn that is over by now ends the response.
+func TestSomeOfSeveralAnswers(t *testing.T) {
+	for _, path := range []string{"/agui", "/v1/responses"} {
+		for _, refused := range []int{0, 2} { // none, or the second one of the first request
+			var a severalAsked
+			a = askSeveral(serve(t, uses, ask, func(o *httpapi.Options) {
+				refuse := httpapi.Options{}
+				refusedOnce(refused)(&refuse)
+				o.Admit = func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
+					if entry.Canister.Kind() != canister.KindAnswer {
+						return enter(ctx)
+					}
+					before := a.lengths()[a.id]
+					err := refuse.Admit(ctx, entry, enter)
+					if err == nil {
+						a.ended(a.id, before+1)
+					}
+					return err
+				}
+			}), path, 3)
+			if refused > 0 {
+				a.want(http.StatusTooManyRequests, "POST", path, a.allow)
+			}
+			got := a.want(http.StatusOK, "POST", path, a.allow)
+			if strings.Count(got.text, `"did `) != 2 { // the order of the waits differs
+				t.Errorf("%s, with the answer %d refused: a result is missing: %s", path, refused, got.text)
+			}
+			a.wantCalls(2, 2)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type turn struct {
 	sent      bool            // this request has put its message or answer into the log
 	isOver    bool            // the client has received the turn up to its end or its next wait
 	repeated  bool            // the log had the message of the request already
-	stale     int64           // the number of the last event of the feed before the request sent its message again
+	stale     int64           // the number of the last event before the request sent its message again, or its answers
 	key       string          // of the request, if its message may not be sent twice; see openAI.start
 	returned  map[string]bool // invocations whose results the request brought
 }
@@ -136,6 +136,10 @@ func (t *turn) end(ctx context.Context, e engine.Ended) (isOver bool, err error)
 		return false, nil
 	case e.Reason == converse.ReasonWaiting:
 		_, open, err := t.h.state(ctx, t.conversation)
+		isOver := func(id string) bool { _, isOpen := openwaits.Find([][]openwaits.Wait{open}, id); return !isOpen }
+		if err == nil && slices.ContainsFunc(e.Waits, isOver) {
+			return false, nil // the turn has gone on since, and comes to another end
+		}
 		t.waits = slices.DeleteFunc(open, func(wait openwaits.Wait) bool { return wait.For == canister.WaitTimer })
 		return len(t.waits) > 0 || err != nil, err // a timer ends by itself
 	}
