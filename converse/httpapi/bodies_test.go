@@ -4,6 +4,7 @@ package httpapi_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
@@ -97,6 +99,20 @@ func TestWaitingMessagesHoldTheirMemory(t *testing.T) {
 		<-first.done
 		_ = blocked.Body.Close()
 		s.want(http.StatusCreated, "POST", "/api/conversations", object{"message": text})
+	}
+}
+
+// TestTurnsHoldNoMessages: a request that follows its turn does not keep what its client has sent.
+func TestTurnsHoldNoMessages(t *testing.T) {
+	head, text := canister.Head{ID: "a", Extra: canister.Extra{Metadata: canister.Fields{"tools": []byte(`"long"`)}}}, canister.Texts("long")
+	for _, c := range []canister.Canister{
+		canister.User{Head: head, Content: text},
+		canister.Answer{Head: head, Wait: "w", Content: text, Arguments: []byte(`"long"`), Reason: "long"},
+	} {
+		kept := httpapi.KeptOf(c)
+		if line, err := canister.Marshal(kept); err != nil || bytes.Contains(line, []byte("long")) || kept.Kind() != c.Kind() {
+			t.Errorf("%s, %v", line, err)
+		}
 	}
 }
 

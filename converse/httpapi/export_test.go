@@ -5,6 +5,9 @@ package httpapi
 import (
 	"slices"
 	"strings"
+
+	"github.com/consort-go/consort/canister"
+	"github.com/consort-go/consort/converse/engine"
 )
 
 // Routes returns the routes of the handler.
@@ -25,6 +28,13 @@ func Topics(f *Feed) int {
 
 // CallID is the ID of a call for clients of OpenAI's APIs.
 var CallID = callID
+
+// KeptOf returns what a request that follows a turn keeps of a canister.
+func KeptOf(c canister.Canister) canister.Canister {
+	t := &turn{}
+	_ = t.add(engine.Added{Canister: c}, sink{}) // the sink returns no error
+	return t.canisters[0]
+}
 
 // KeptBytes returns the size of the events that a feed keeps.
 func KeptBytes(f *Feed) (size int) {

@@ -94,7 +94,14 @@ func (t *turn) add(e engine.Added, to sink) error {
 	if t.id == "" && e.Canister.Kind() == canister.KindUser {
 		t.id = e.Canister.Header().ID
 	}
-	t.attempt, t.canisters = 0, append(t.canisters, e.Canister)
+	kept := e.Canister
+	switch c := kept.(type) { // without what the client has sent, which does not count among the bodies any longer
+	case canister.User:
+		kept = canister.User{Head: canister.Head{ID: c.ID}}
+	case canister.Answer:
+		kept = canister.Answer{Head: canister.Head{ID: c.ID}, Wait: c.Wait, Verdict: c.Verdict}
+	}
+	t.attempt, t.canisters = 0, append(t.canisters, kept)
 	if to.added == nil {
 		return nil
 	}
