@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/internal/access"
 	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/listening"
@@ -27,6 +29,26 @@ type requestBody struct {
 	of     *http.Request
 	memory *bodymemory.Memory // nil until the body is read
 	key    string             // stands for the request of the owner, when the body was read
+}
+
+// bodyKey is the key of the context of a request for its body.
+type bodyKey struct{}
+
+// admitWaiting returns admit, which may be nil, after a check of the memory of messages that wait: they wait for the turn
+// of their conversation, and some in admit.
+func admitWaiting(admit func(context.Context, Entry, func(context.Context) error) error) func(context.Context, Entry, func(context.Context) error) error {
+	return func(ctx context.Context, entry Entry, enter func(context.Context) error) error {
+		body, _ := ctx.Value(bodyKey{}).(*requestBody)
+		if body != nil && body.memory != nil && entry.Canister.Kind() == canister.KindUser {
+			if err := body.memory.Wait(); err != nil {
+				return unread(err)
+			}
+		}
+		if admit == nil {
+			return enter(ctx)
+		}
+		return admit(ctx, entry, enter)
+	}
 }
 
 // keep frees the memory beyond size bytes for others.

@@ -102,6 +102,50 @@ func TestWaitingMessagesHoldTheirMemory(t *testing.T) {
 	}
 }
 
+// TestAnswersEnterWhileMessagesWait: messages that wait leave memory for answers. It turns red if they may use all of it.
+func TestAnswersEnterWhileMessagesWait(t *testing.T) {
+	admitted, release := make(chan struct{}, 8), make(chan struct{})
+	s := serve(t, echo, ask, func(o *httpapi.Options) {
+		o.MaxBody, o.MaxBodies = 1000, 8800 // 2200 for a client, and half of that for its messages
+		o.Admit = func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
+			if user, is := entry.Canister.(canister.User); is && len(canister.TextOf(user.Content)) > 100 {
+				admitted <- struct{}{}
+				<-release
+			}
+			return enter(ctx)
+		}
+	})
+	at := "/api/conversations/" + s.create("call: it")
+	s.ended(strings.TrimPrefix(at, "/api/conversations/"), 0)
+	wait := s.want(http.StatusOK, "GET", at+"/waits", nil).form["waits"].([]any)[0].(object)["id"].(string)
+	message := object{"message": strings.Repeat("x", 900)}
+	var waiting []*recorded
+	for range 2 {
+		next := s.begin(t.Context(), "/api/conversations", message)
+		select {
+		case <-admitted:
+			waiting = append(waiting, next)
+		case <-next.done:
+			if next.status != http.StatusTooManyRequests || !strings.Contains(next.body, `"too_many_bodies"`) {
+				t.Errorf("got %d %s", next.status, next.body)
+			}
+		}
+	}
+	if len(waiting) != 1 {
+		t.Errorf("%d messages wait", len(waiting))
+	}
+	answer := s.begin(t.Context(), at+"/waits/"+wait, object{"verdict": "allow", "reason": strings.Repeat("x", 900)})
+	if <-answer.done; answer.status != http.StatusNoContent {
+		t.Errorf("the answer gets %d %s", answer.status, answer.body)
+	}
+	close(release)
+	for _, one := range waiting {
+		if <-one.done; one.status != http.StatusCreated {
+			t.Errorf("got %d %s", one.status, one.body)
+		}
+	}
+}
+
 // TestTurnsHoldNoMessages: a request that follows its turn does not keep what its client has sent.
 func TestTurnsHoldNoMessages(t *testing.T) {
 	head, text := canister.Head{ID: "a", Extra: canister.Extra{Metadata: canister.Fields{"tools": []byte(`"long"`)}}}, canister.Texts("long")

@@ -73,8 +73,9 @@ type Options struct {
 	// messages wait for a turn; a stream counts with a part of its body, once it has begun;
 	// default 64 MiB, or four times MaxBody if that is more. The requests of one owner from
 	// one IP address, or IPv6 /64, may use a quarter of it, and at least one body of MaxBody.
-	// A request that exceeds the quarter is refused with 429, and one that exceeds the total
-	// with 503, both with Retry-After.
+	// Messages that wait may use half of both, so that answers can enter. A request that exceeds
+	// the quarter is refused with 429, and one that exceeds the total with 503, both with
+	// Retry-After.
 	MaxBodies int64
 	// MaxStreams bounds the streams of one owner that are open at once: the events of
 	// conversations, streamed answers of the OpenAI-compatible API, and runs of AG-UI;
@@ -148,9 +149,7 @@ func New(feed *Feed, options *Options) http.Handler {
 	if h.Name == nil {
 		h.Name = func(context.Context) string { return "client" }
 	}
-	if h.Admit == nil {
-		h.Admit = func(ctx context.Context, _ Entry, enter func(context.Context) error) error { return enter(ctx) }
-	}
+	h.Admit = admitWaiting(h.Admit)
 	h.routes = h.mux()
 	return h
 }
@@ -214,6 +213,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body := &requestBody{ReadCloser: http.MaxBytesReader(w, r.Body, h.MaxBody), h: h, of: r}
 	defer body.keep(0)
+	r = r.WithContext(context.WithValue(r.Context(), bodyKey{}, body))
 	r.Body = body
 	h.routes.ServeHTTP(w, r)
 }

@@ -13,9 +13,13 @@ import (
 type Limit struct {
 	most, mostPerClient int64
 
-	mu   sync.Mutex
-	held int64
-	by   map[string]int64 // by client
+	mostWaiting, mostWaitingPerClient int64
+
+	mu        sync.Mutex
+	held      int64
+	by        map[string]int64 // by client
+	waiting   int64            // of held, for requests that wait
+	waitingBy map[string]int64 // the same by client
 }
 
 // The errors of Read.
@@ -28,7 +32,11 @@ var (
 // is more.
 func New(most, largest int64) *Limit {
 	most = max(most, largest+1)
-	return &Limit{most: most, mostPerClient: max(most/4, largest+1), by: make(map[string]int64)}
+	perClient := max(most/4, largest+1)
+	return &Limit{
+		most: most, mostPerClient: perClient, by: make(map[string]int64),
+		mostWaiting: max(most/2, largest+1), mostWaitingPerClient: max(perClient/2, largest+1), waitingBy: make(map[string]int64),
+	}
 }
 
 // For returns the memory of one request of a client.
@@ -39,6 +47,7 @@ type Memory struct {
 	of     *Limit
 	client string
 	held   int64
+	waits  int64 // of held
 }
 
 // Take reserves n more bytes, or returns the reason why it cannot.
@@ -58,6 +67,33 @@ func (m *Memory) Take(n int64) error {
 	return nil
 }
 
+// Wait is called before a request waits, which can take long. It returns an error if the requests that wait would have
+// more than half of the memory: the others can be served then.
+func (m *Memory) Wait() error {
+	b := m.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := m.held - m.waits
+	switch {
+	case b.waitingBy[m.client]+n > b.mostWaitingPerClient:
+		return ErrClient
+	case b.waiting+n > b.mostWaiting:
+		return ErrAll
+	}
+	m.addWaits(n)
+	return nil
+}
+
+// addWaits changes how much of the memory waits. The caller must hold the lock.
+func (m *Memory) addWaits(n int64) {
+	b := m.of
+	b.waiting += n
+	if b.waitingBy[m.client] += n; b.waitingBy[m.client] == 0 {
+		delete(b.waitingBy, m.client)
+	}
+	m.waits += n
+}
+
 // Release returns all reserved memory.
 func (m *Memory) Release() { m.Keep(0) }
 
@@ -72,6 +108,7 @@ func (m *Memory) Keep(n int64) {
 		delete(b.by, m.client)
 	}
 	m.held -= free
+	m.addWaits(min(m.waits, m.held) - m.waits)
 }
 
 // firstRead is the size of the first buffer: a client must send this much before the
