@@ -3,8 +3,10 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -281,7 +283,8 @@ func TestRepeatedByTheClient(t *testing.T) {
 			leave()
 			<-w.done
 			a := s.want(http.StatusConflict, "POST", path, body, "X-Stainless-Retry-Count", "1")
-			if !strings.Contains(a.text, `"already_sent"`) || a.header.Get("X-Should-Retry") != "false" {
+			isNamed := slices.ContainsFunc(slices.Collect(maps.Keys(s.lengths())), func(id string) bool { return strings.Contains(a.text, id) })
+			if !strings.Contains(a.text, `"already_sent"`) || !isNamed || a.header.Get("X-Should-Retry") != "false" {
 				t.Errorf("%s: %v, %s", path, a.header, a.text)
 			}
 			if got := len(s.lengths()); got != n+1 {
@@ -324,6 +327,23 @@ func TestRepeatedInTheBackground(t *testing.T) {
 	s.want(http.StatusOK, "POST", "/v1/responses", body, "X-Stainless-Retry-Count", "0") // the user sends it again
 	s.want(http.StatusOK, "POST", "/v1/responses", body, "X-Stainless-Retry-Count", "1") // that had its answer
 	if got := len(s.lengths()); got != 3 {
+		t.Errorf("there are %d conversations", got)
+	}
+}
+
+// TestLeftInTheBackground: a client that has the ID of a response in the background may leave, and a later request with
+// the same body is not one that it repeats. It turns red if the note stays when response.created was sent.
+func TestLeftInTheBackground(t *testing.T) {
+	s := serve(t, echo, nil, nil)
+	body := object{"input": "block", "background": true, "stream": true}
+	for range 2 {
+		response := s.open("POST", "/v1/responses", body, "X-Stainless-Retry-Count", "1") // the first attempt was refused
+		events := bufio.NewScanner(response.Body)
+		for events.Scan() && !strings.Contains(events.Text(), "response.output_text.delta") {
+		}
+		_ = response.Body.Close()
+	}
+	if got := len(s.lengths()); got != 2 {
 		t.Errorf("there are %d conversations", got)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi/internal/eventstream"
 	"github.com/consort-go/consort/converse/httpapi/internal/lists"
+	"github.com/consort-go/consort/converse/httpapi/internal/sentnotes"
 	"github.com/consort-go/consort/internal/bodymemory"
 	"github.com/consort-go/consort/internal/counter"
 	"github.com/consort-go/consort/internal/hostnames"
@@ -124,14 +125,14 @@ type handler struct {
 
 	claimed  counter.Names // chats and responses that a request continues now
 	followed counter.Names // conversations whose turn a request follows
-	sent     counter.Names // requests whose message is in the log, and whose clients have no answer
+	sent     sentnotes.Notes
 }
 
 // New returns a handler for the conversations of a feed. It may be used concurrently and
 // starts nothing of its own: it can be dropped when its requests have ended. It serves the
 // paths under /api/, /v1/ and /agui, which [http.StripPrefix] can put elsewhere.
 func New(feed *Feed, options *Options) http.Handler {
-	h := &handler{feed: feed, engine: feed.engine, store: feed.store, sent: counter.Names{Most: 1 << 16}}
+	h := &handler{feed: feed, engine: feed.engine, store: feed.store}
 	if options != nil {
 		h.Options = *options
 		h.Hosts, h.Origins = slices.Clone(h.Hosts), slices.Clone(h.Origins)

@@ -118,10 +118,10 @@ func TestHeadOfAStream(t *testing.T) {
 }
 
 // open begins a stream, again while the server has not yet noticed that the one before was closed.
-func (s *served) open(method, path string, body any) *http.Response {
+func (s *served) open(method, path string, body any, headers ...string) *http.Response {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
-		response := s.request(method, path, body)
+		response := s.request(method, path, body, headers...)
 		if response.StatusCode == http.StatusOK {
 			return response
 		}

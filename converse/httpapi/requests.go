@@ -10,10 +10,12 @@ import (
 	"github.com/consort-go/consort/converse/history"
 )
 
-// errSent answers a request that a client repeats by itself.
-var errSent = failure(http.StatusConflict, "already_sent",
-	"The message of this request is in the log already: the connection ended before its answer.",
-	"Read the conversation over /api, or send the message again if the model is to read it twice.")
+// alreadySent answers a request that a client repeats by itself.
+func alreadySent(conversation string) error {
+	return failure(http.StatusConflict, "already_sent",
+		"The message of this request is in the log of the conversation "+conversation+" already: the connection ended before its answer.",
+		"Read the conversation over /api, or send the message again if the model is to read it twice.")
+}
 
 // start starts the turn of a request. OpenAI's clients repeat a request by themselves when its connection
 // breaks or their time is over. They count that in a header, and such a repetition does not send its
@@ -24,11 +26,13 @@ func (o openAI) start(w http.ResponseWriter, r *http.Request, s turnRequest) (*t
 	if len(s.message) > 0 && len(s.answers)+len(s.returned) == 0 {
 		key = r.Body.(*requestBody).key
 	}
+	conversation := o.h.sent.Find(key)
 	if count == "" || count == "0" {
-		o.h.sent.Add(key, -1)
+		o.h.sent.Remove(key, conversation)
+		conversation = ""
 	}
-	t, err := (*turn)(nil), error(errSent)
-	if o.h.sent.Add(key, 0) == 0 {
+	t, err := (*turn)(nil), alreadySent(conversation)
+	if conversation == "" {
 		t, err = o.h.startTurn(r.Context(), s)
 	}
 	if err != nil && s.fork != "" {
@@ -40,9 +44,8 @@ func (o openAI) start(w http.ResponseWriter, r *http.Request, s turnRequest) (*t
 	if err != nil {
 		return nil, err
 	}
-	if t.key = key; key != "" {
-		o.h.sent.Claim(key)
-	}
+	t.key = key
+	o.h.sent.Add(key, t.conversation)
 	r.Body.(*requestBody).keep(0)
 	w.Header().Set("Consort-Conversation", t.conversation)
 	return t, nil

@@ -20,8 +20,11 @@ func (a *responseAnswer) streamTo(ctx context.Context, s *eventstream.Stream) er
 	a.stream, a.calls = s, map[string]int{}
 	a.pieces.Send = a.piece
 	err := errors.Join(a.event("response.created", "response", a.form()), a.event("response.in_progress", "response", a.form()))
-	if err != nil {
+	if err != nil || a.background && !s.Flush() {
 		return nil // the client has gone
+	}
+	if a.background { // it can leave now, and read the response by its ID
+		a.turn.answered(ctx)
 	}
 	to := sink{text: a.pieces.Text, again: a.pieces.Again, idle: idleOf(s), added: func(_ int, c canister.Canister) error { return a.add(c) }}
 	ended, err := a.turn.follow(ctx, to)

@@ -165,9 +165,10 @@ func (t *turn) isPassed(invocation string) bool {
 // answered reports whether the client has stayed until its response was complete. The same request then is a new one.
 func (t *turn) answered(ctx context.Context) bool {
 	if ctx.Err() != nil {
+		t.h.sent.Leave(t.key, t.conversation)
 		return false
 	}
-	t.h.sent.Add(t.key, -1)
+	t.h.sent.Remove(t.key, t.conversation)
 	return true
 }
 

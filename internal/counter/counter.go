@@ -7,8 +7,6 @@ import "sync"
 
 // Names counts by names. Its methods may be called concurrently; the zero value is empty.
 type Names struct {
-	Most int // names, unlimited if 0; it begins anew when it is full
-
 	mu sync.Mutex
 	of map[string]int
 }
@@ -21,7 +19,7 @@ func (c *Names) Add(name string, n int) int {
 		delete(c.of, name)
 		return 0
 	}
-	if _, isIn := c.of[name]; c.of == nil || !isIn && c.Most > 0 && len(c.of) >= c.Most {
+	if c.of == nil {
 		c.of = map[string]int{}
 	}
 	c.of[name] = n
