@@ -296,7 +296,9 @@ func (h *handler) resume(ctx context.Context, found history.Info, returned []cli
 		if !ok {
 			return nil, invalid(fmt.Sprintf("resume[%d].payload", i), "It is not an object with the member approved.", "See the responseSchema of the interrupt.")
 		}
-		s.answers = append(s.answers, given)
+		if err := s.answer(fmt.Sprintf("resume[%d].interruptId", i), given); err != nil {
+			return nil, err
+		}
 	}
 	input.Resume = nil
 	t, err := h.continueTurn(ctx, found, s)

@@ -173,8 +173,7 @@ func (q *responseRequest) readItem(item *inputMessage, at string, isLast, isNew 
 		verdict := map[bool]canister.Verdict{true: canister.VerdictAllow, false: canister.VerdictDeny}[*item.Approve]
 		conversation, wait := waitOf(item.ApprovalRequest)
 		q.asked = cmp.Or(conversation, q.asked)
-		q.turn.answers = append(q.turn.answers, canister.Answer{Wait: wait, Verdict: verdict, Reason: item.Reason})
-		return nil
+		return q.turn.answer(at+".approval_request_id", canister.Answer{Wait: wait, Verdict: verdict, Reason: item.Reason})
 	case "reasoning", "mcp_list_tools", "mcp_approval_request", referenceType:
 		return nil // clients send the output of a response again
 	case "function_call", "mcp_call":

@@ -116,6 +116,22 @@ func refusedOnce(number int) func(*httpapi.Options) {
 	}
 }
 
+// TestTwoAnswersToOneWait: the error names the part of the request.
+func TestTwoAnswersToOneWait(t *testing.T) {
+	for path, part := range map[string]string{"/agui": "resume[1].interruptId", "/v1/responses": "input[1].approval_request_id"} {
+		a := askTwo(serve(t, uses, ask, nil), path)
+		for _, list := range []string{"resume", "input"} {
+			if answers, is := a.allow[list].([]object); is {
+				a.allow[list] = []object{answers[0], answers[0]}
+			}
+		}
+		if got := a.want(http.StatusBadRequest, "POST", path, a.allow); !strings.Contains(got.text, `"param":"`+part+`"`) {
+			t.Errorf("%s: %s", path, got.text)
+		}
+		a.wantCalls(0, 0)
+	}
+}
+
 // TestAnotherAnswerInAChat: if only the first call of a question was allowed, the chat can still answer for the second
 // one, also with another verdict. It turns red if the answer is about all calls of the question.
 func TestAnotherAnswerInAChat(t *testing.T) {

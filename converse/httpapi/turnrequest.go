@@ -5,6 +5,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/consort-go/consort/canister"
@@ -25,6 +26,15 @@ type turnRequest struct {
 	returned      []clientResult
 	ignoreUnknown bool                           // results that do not belong to a call that waits are ignored
 	callID        func(invocation string) string // the client's ID of a call; nil means callID
+}
+
+// answer adds an answer, the part at of the request.
+func (s *turnRequest) answer(at string, one canister.Answer) error {
+	if slices.ContainsFunc(s.answers, func(other canister.Answer) bool { return other.Wait == one.Wait }) {
+		return invalid(at, "The wait has two answers.", "Send one.")
+	}
+	s.answers = append(s.answers, one)
+	return nil
 }
 
 // startTurn sends the message, or the answers, of a request.

@@ -27,10 +27,9 @@ func (t *turn) unanswered(ctx context.Context, answers []canister.Answer) (left 
 		one.By = t.h.Name(ctx)
 		wait, isOpen := openwaits.Find([][]openwaits.Wait{open}, one.Wait)
 		given := slices.IndexFunc(t.earlier, func(c canister.Canister) bool { return repeats.Same(c, one) })
+		isTwice := slices.ContainsFunc(left, func(other canister.Answer) bool { return other.Wait == one.Wait }) // a result, and an answer
 		switch {
-		case slices.ContainsFunc(left, func(other canister.Answer) bool { return other.Wait == one.Wait }):
-			return nil, invalid(one.Wait, "The wait has two answers.", "Send one.")
-		case isOpen:
+		case isOpen && !isTwice:
 			if err := check(wait, one); err != nil {
 				return nil, err
 			}
