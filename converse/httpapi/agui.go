@@ -137,7 +137,7 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input *runInpu
 			return t, failed
 		}
 	}
-	if returned = nil; err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if isNew {
