@@ -3,9 +3,9 @@
 //
 // Starts the program of this platform, which is in an optional dependency of this package.
 "use strict";
-const { spawn } = require("node:child_process");
+const { execFileSync, spawn } = require("node:child_process");
+const { readFileSync } = require("node:fs");
 const os = require("node:os");
-const tty = require("node:tty");
 
 const name = `@consort-go/consort-${process.platform}-${process.arch}`;
 const file = process.platform === "win32" ? "consort.exe" : "consort";
@@ -18,15 +18,30 @@ try {
   process.exit(1);
 }
 
-const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
-// Ctrl-C reaches the program itself, because it is in the foreground of the same terminal;
-// this process only has to stay. It has a terminal if one of its streams is one. Other signals
-// are for this process, so it passes them on; but not on Windows, where the program gets
-// all events of the console itself, and kill would end it without closing.
 const isWindows = process.platform === "win32";
-const onTerminal = [0, 1, 2].some((fd) => tty.isatty(fd));
+
+// inForeground reports whether this process, and so the program, is in the foreground of a
+// terminal. Linux has the answer in /proc: images such as node:slim and node:alpine have no ps
+// that could give it.
+function inForeground() {
+  try {
+    const [group, foreground] = (process.platform === "linux"
+      ? readFileSync("/proc/self/stat", "utf8").replace(/.*\) \S+ \S+ (\S+) \S+ \S+ (\S+).*/s, "$1 $2")
+      : execFileSync("ps", ["-o", "pgid=", "-o", "tpgid=", "-p", String(process.pid)], // detached: another Ctrl-C does not end it
+        { encoding: "utf8", detached: true, stdio: ["ignore", "pipe", "ignore"] })).trim().split(/\s+/);
+    return group === foreground;
+  } catch {
+    return false;
+  }
+}
+
+const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
+// A terminal sends Ctrl-C to all processes in its foreground, so the program gets it itself;
+// this process only has to stay. Other signals are for this process, so it passes them on; but
+// not on Windows, where the program gets all events of the console itself, and kill would end
+// it without closing.
 for (const signal of ["SIGINT", "SIGQUIT"]) {
-  process.on(signal, () => isWindows || onTerminal || child.kill(signal));
+  process.on(signal, () => isWindows || inForeground() || child.kill(signal));
 }
 for (const signal of ["SIGTERM", "SIGHUP"]) {
   process.on(signal, () => isWindows || child.kill(signal));
