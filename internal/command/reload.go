@@ -39,7 +39,7 @@ type reloaded struct {
 func runReload(ctx context.Context, p *program) error {
 	folder, err := histories.RunFolder()
 	if err != nil {
-		return err
+		return exit.Usagef("there is no place for the sockets of running processes: %w; set HOME or XDG_STATE_HOME", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()

@@ -574,7 +574,7 @@ func TestServeIsAGateway(t *testing.T) {
 }
 
 // The folder for the socket of consort reload needs the home directory, or XDG_STATE_HOME. Without them,
-// as for a service of systemd, serve works, and says that consort reload does not find it.
+// as for a service of systemd, serve works, and says that consort reload does not find it. Reload says what to do.
 func TestServeWithoutAHome(t *testing.T) {
 	t.Parallel()
 	for _, home := range []string{"", "relative"} {
@@ -589,6 +589,8 @@ func TestServeWithoutAHome(t *testing.T) {
 		})
 		s.signal(syscall.SIGTERM)
 		s.ends(exit.Done)
+		o := run{dir: folder, env: []string{"HOME=" + home, "XDG_STATE_HOME="}}.consort(t, "reload", "--config", path)
+		contains(t, "reload", o.expect(t, exit.Usage).stderr, "there is no place for the sockets of running processes", "set HOME or XDG_STATE_HOME")
 		if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
 			t.Errorf("HOME=%s: the working directory has %v, %v", home, entries, err)
 		}
