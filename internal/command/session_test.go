@@ -221,7 +221,7 @@ func TestAFailedTurnIsResumed(t *testing.T) {
 		Before: []openaiserver.Reply{openaiserver.Failure{Status: 400, Message: "not today"}}, Reply: openaiserver.Message{Text: "Hello."},
 	}), historyTable)
 	o := consort(t, "run", "--conversation", "it's", "hi", "--config", path).expect(t, exit.Failed)
-	contains(t, "standard error", o.stderr, "not today", `consort resume 'it'\''s'`)
+	contains(t, "standard error", o.stderr, "not today", "consort resume "+display.Word("it's"))
 	if o = consort(t, "resume", "it's", "--config", path).expect(t, exit.Done); o.stdout != "Hello.\n" {
 		t.Errorf("standard output: %q", o.stdout)
 	}
@@ -283,7 +283,7 @@ func TestAdviceNamesThePlace(t *testing.T) {
 	path := file(t, model(t, says("Hello.")))
 	talks := filepath.Join(filepath.Dir(path), "my talks.db")
 	o := run{stdin: "hi\n"}.consort(t, "chat", "--history", talks, "--config", path).expect(t, exit.Done)
-	contains(t, "standard error", o.stderr, " --config "+path+" --history '"+talks+"'\n")
+	contains(t, "standard error", o.stderr, " --config "+display.Word(path)+" --history "+display.Word(talks)+"\n")
 	here := run{stdin: "hi\n", dir: filepath.Dir(path)}.consort(t, "chat").expect(t, exit.Done)
 	contains(t, "in its folder", here.stderr, "Continue it with: consort chat --conversation ")
 	if strings.Contains(here.stderr, "--config") {

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/consort-go/consort/canister"
@@ -27,13 +28,23 @@ func Continue(before rune, text string) string { return visible(before, text, co
 // Line is like [Text] and replaces each run of white space by one space.
 func Line(text string) string { return strings.Join(strings.Fields(Text(text)), " ") }
 
-// Word quotes a text, such as an ID or a path, for a shell, and sanitizes it for a terminal.
-func Word(text string) string {
+// Word quotes a text, such as an ID or a path, for a shell of this platform, and sanitizes it for a terminal.
+func Word(text string) string { return word(text, runtime.GOOS == "windows") }
+
+func word(text string, windows bool) string {
 	text = Text(text)
-	if strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-") == "" && !strings.HasPrefix(text, "-") {
-		return text
+	plain, quote := "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-", `'\''`
+	if windows {
+		plain, quote = plain+`\`, "''" // the quote is that of PowerShell
 	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	switch {
+	case strings.Trim(text, plain) == "" && !strings.HasPrefix(text, "-"):
+		return text
+	case windows && !strings.ContainsAny(text, "\"$`“”„"): // cmd.exe has only these quotes, and PowerShell has them, too
+		last := text[len(strings.TrimRight(text, `\`)):]
+		return `"` + text + last + `"` // programs halve the backslashes before a quote
+	}
+	return "'" + strings.ReplaceAll(text, "'", quote) + "'"
 }
 
 // JSON returns a JSON text, indented and escaped by [EscapeJSON]. If the text is

@@ -9,6 +9,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/internal/configfile"
+	"github.com/consort-go/consort/internal/display"
 )
 
 // The commands that messages name use the same configuration and store.
@@ -16,7 +17,7 @@ func TestHintsKeepTheStore(t *testing.T) {
 	store := history.NewMemory()
 	m, _ := managing(t, store)
 	m.at = &Location{Config: configfile.Flags{File: "work.toml"}, Flag: "my talks.db"}
-	const same = " --config work.toml --history 'my talks.db'"
+	same := " --config work.toml --history " + display.Word("my talks.db")
 	_, last := m.at.Find(t.Context(), store, Choice{Last: true})
 	if err := store.Append(t.Context(), "talk", 0, canister.User{Head: canister.Head{ID: "u"}, Content: canister.Texts("Pay.")}); err != nil {
 		t.Fatal(err)
