@@ -136,8 +136,8 @@ func (s *server) write(w *tableWriter, e entry) {
 		w.arguments(e.Args)
 	}
 	env := map[string]string{}
-	for name, value := range e.Env {
-		switch value.(type) {
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		switch value := e.Env[name].(type) {
 		case nil:
 		case string, bool, json.Number:
 			env[name] = fmt.Sprint(value)
