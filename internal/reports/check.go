@@ -103,7 +103,7 @@ func NewServer(s ensemble.Snapshot, aside []ensemble.Aside, transport string) Se
 		Description: s.Peer.Description, Website: s.Peer.Website, Metadata: s.Peer.Metadata,
 		Tools: s.Tools, ConnectMS: jsontext.Milliseconds(s.ConnectDuration),
 	}
-	if s.State != ensemble.Ready && s.State != ensemble.Idle { // Idle after the attempt: IdleDisconnect has passed since
+	if s.State != ensemble.Ready && (s.State != ensemble.Idle || s.LastSuccess.IsZero()) { // after a success, IdleDisconnect has passed since
 		out.Error = "the server cannot be reached"
 		if s.LastError != nil {
 			out.Error = s.LastError.Error()

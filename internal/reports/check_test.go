@@ -36,7 +36,7 @@ func TestServersThatFailed(t *testing.T) {
 
 // A server that was connected, and disconnected since because it was unused, is connected.
 func TestIdleServers(t *testing.T) {
-	s := NewServer(ensemble.Snapshot{Name: "x", State: ensemble.Idle, ConnectDuration: 7 * time.Millisecond, LastError: errors.New("an earlier one")}, nil, "stdio")
+	s := NewServer(ensemble.Snapshot{Name: "x", State: ensemble.Idle, LastSuccess: time.Unix(1, 0), ConnectDuration: 7 * time.Millisecond, LastError: errors.New("an earlier one")}, nil, "stdio")
 	r := Check{Servers: []Server{s}}
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
@@ -45,5 +45,8 @@ func TestIdleServers(t *testing.T) {
 	defer out.Close()
 	if text := r.servers(terminal.NewScreen(out, out).Results); s.Error != "" || r.Verdict() != nil || !strings.Contains(text, "7ms") {
 		t.Errorf("%q, %v\n%s", s.Error, r.Verdict(), text)
+	}
+	if s := NewServer(ensemble.Snapshot{Name: "x", State: ensemble.Idle}, nil, "stdio"); s.Error != "the server cannot be reached" {
+		t.Errorf("a server that was never connected: %q", s.Error)
 	}
 }
