@@ -81,7 +81,11 @@ func runRevoke(p *program, all bool, args []string) error {
 	if err != nil {
 		return err
 	}
+	const removedText = "the file of the stored approvals could not be read or written; it is removed"
 	if p.json {
+		if removed {
+			p.screen.Note(removedText)
+		}
 		return p.screen.PrintDocument(reports.NewApprovalList(revoked))
 	}
 	for _, one := range revoked {
@@ -89,7 +93,7 @@ func runRevoke(p *program, all bool, args []string) error {
 	}
 	switch {
 	case removed:
-		p.screen.Print("the file of the stored approvals could not be read or written; it is removed\n")
+		p.screen.Print(removedText + "\n")
 	case len(revoked) == 0:
 		p.screen.Print("nothing was allowed\n")
 	}

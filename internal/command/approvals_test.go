@@ -280,9 +280,13 @@ func TestDamagedApprovals(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
+	damage := func() {
+		t.Helper()
+		if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
+	damage()
 	const advice = "consort approvals revoke --all"
 	contains(t, "run", oneLine(consort(t, "run", "Pack.", "--config", file()).expect(t, exit.Done).stderr), "DENIED", path, advice)
 	contains(t, "the list", consort(t, "approvals").expect(t, exit.Usage).stderr, path, advice)
@@ -293,6 +297,12 @@ func TestDamagedApprovals(t *testing.T) {
 	x.types("y\r")
 	x.expect("I am done.")
 	x.ends(exit.Done)
+	o := consort(t, "approvals", "revoke", "--all", "--json").expect(t, exit.Done)
+	contains(t, "revoke --all --json", o.stderr, "the file of the stored approvals could not be read or written; it is removed")
+	if document := strings.TrimSpace(o.stdout); !json.Valid([]byte(document)) {
+		t.Errorf("it is no JSON: %s", document)
+	}
+	damage()
 	contains(t, "revoke --all", consort(t, "approvals", "revoke", "--all").expect(t, exit.Done).stdout, "the file of the stored approvals could not be read or written; it is removed")
 	contains(t, "again", consort(t, "approvals", "revoke", "--all").expect(t, exit.Done).stdout, "nothing was allowed")
 	contains(t, "the list after that", consort(t, "approvals").expect(t, exit.Done).stdout, "no tool is always allowed")
