@@ -35,7 +35,7 @@ func word(text string, windows bool) string {
 	text = Text(text)
 	plain, quote := "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-", `'\''`
 	if windows {
-		plain, quote = plain+`\`, "''" // the quote is that of PowerShell
+		plain, quote = plain+`\`, "''" // PowerShell doubles a quote
 	}
 	switch {
 	case strings.Trim(text, plain) == "" && !strings.HasPrefix(text, "-"):
