@@ -28,7 +28,7 @@ function inForeground() {
     const [group, foreground] = (process.platform === "linux"
       ? readFileSync("/proc/self/stat", "utf8").replace(/.*\) \S+ \S+ (\S+) \S+ \S+ (\S+).*/s, "$1 $2")
       : execFileSync("ps", ["-o", "pgid=", "-o", "tpgid=", "-p", String(process.pid)], // detached: another Ctrl-C does not end it
-        { encoding: "utf8", detached: true, stdio: ["ignore", "pipe", "ignore"] })).trim().split(/\s+/);
+        { encoding: "utf8", detached: true, timeout: 1000, stdio: ["ignore", "pipe", "ignore"] })).trim().split(/\s+/);
     return group === foreground;
   } catch {
     return false;

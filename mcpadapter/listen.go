@@ -64,7 +64,7 @@ func (c *httpConnection) listen(late time.Time, tried, missed func(), failIdle f
 			if c.gaveUp(err, unreachable, opened) {
 				return
 			}
-			if opened && refused >= maxRefused && failIdle(errors.New("the server refuses to continue its stream: "+cleaned(err).Error())) {
+			if lastID != "" && refused >= maxRefused && failIdle(errors.New("the server refuses to continue its stream: "+cleaned(err).Error())) {
 				return
 			}
 			wait = min(2*wait, lastRetry)
@@ -118,10 +118,10 @@ func (c *httpConnection) gaveUp(err error, unreachable int, opened bool) bool {
 }
 
 // refusesStream reports whether err may be a refusal for good. A server that has dropped the event
-// of the Last-Event-ID refuses it each time: the SDK for Go answers 400, also without an ID, those
-// for TypeScript and Python answer 500. The ID is never left out: the SDK for Go would send all
-// requests of the session again that it still has. Statuses 401 and 403 refuse the token, and 409
-// a second stream.
+// of the Last-Event-ID refuses it each time: the SDK for Go answers 400, those for TypeScript and
+// Python answer 500. The ID is never left out: the SDK for Go would send all requests of the session
+// again that it still has. Statuses 401 and 403 refuse the token, and 409 a second stream. Without
+// an ID, a refusal does not end the connection: servers of the SDK for C# allow one stream in a session.
 func refusesStream(err error) bool {
 	var status *statusError
 	return errors.As(err, &status) && !status.unauthorized() && status.status != http.StatusConflict &&

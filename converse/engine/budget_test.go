@@ -87,6 +87,7 @@ func TestWatchSeesAnotherEndAfterABudget(t *testing.T) {
 		local := start(t, store, opens(m, store, converse.Options{Limits: converse.Limits{Time: 2 * time.Second}}), nil)
 		all := make(chan []string, 1)
 		go func() { all <- endsOf(t, local, time.Minute) }()
+		synctest.Wait() // otherwise the search at the start tries the turn, too
 		send(t, local, "talk", "m1", "hello")
 		synctest.Wait()
 		suffices = true
@@ -111,6 +112,7 @@ func TestAnotherProcessContinuesAGivenUpTurn(t *testing.T) {
 			refuses := model(func(context.Context, []canister.Canister) (string, error) { return "", cause })
 			options := &engine.Options{Others: time.Hour, Poll: time.Second}
 			here, there := start(t, store, opens(refuses, store, converse.Options{}), options), start(t, store, withTool(roster, store), options)
+			synctest.Wait() // otherwise the search at the start tries the turn, too
 			send(t, here, "talk", "m1", "call local__tool")
 			synctest.Wait()
 			if _, is := here.Failed("talk", 1); !is || len(endsOf(t, here, 5*time.Second)) != 1 {

@@ -236,7 +236,7 @@ func (a *accumulator) fragment(piece, function gjson.Result) {
 }
 
 // callFor returns the call that a fragment belongs to, and creates it if necessary. It
-// returns nil if the fragment is empty or there are too many calls.
+// returns nil if the fragment is empty or belongs to no call, or there are too many calls.
 func (a *accumulator) callFor(index int64, numbered bool, id, name, arguments string) *call {
 	var c *call
 	if numbered {
@@ -244,7 +244,10 @@ func (a *accumulator) callFor(index int64, numbered bool, id, name, arguments st
 	} else if c = a.byID(id); c == nil && len(a.calls) > 0 {
 		c = a.calls[len(a.calls)-1]
 	}
-	if c != nil && c.replaces(numbered, id, name, arguments) {
+	if text := strings.TrimSpace(arguments); c != nil && text != "" && c.isPlaceholder(numbered, id, name) {
+		if !strings.HasPrefix(text, "{") {
+			return nil
+		}
 		c.arguments, c.state = nil, jsonState{}
 		return c
 	}
@@ -282,13 +285,12 @@ func (a *accumulator) byID(id string) *call {
 	return nil
 }
 
-// replaces reports whether a fragment has the arguments of a call that began with {}: Envoy AI
-// Gateway and LiteLLM send {} first. The next call would have a name, also one without
+// isPlaceholder reports whether a call has the arguments {} so far, which a fragment replaces:
+// Envoy AI Gateway and LiteLLM send {} first. The next call would have a name, also one without
 // arguments before them, or another ID.
-func (c *call) replaces(numbered bool, id, name, arguments string) bool {
+func (c *call) isPlaceholder(numbered bool, id, name string) bool {
 	same := id == "" || id == c.id || numbered && c.id == ""
-	return same && name == "" && !c.renamed && c.state.finished && strings.HasPrefix(strings.TrimSpace(arguments), "{") &&
-		string(bytes.TrimSpace(c.arguments)) == "{}"
+	return same && name == "" && !c.renamed && c.state.finished && string(bytes.TrimSpace(c.arguments)) == "{}"
 }
 
 // ends reports whether a fragment that looks like part of the call begins another one.

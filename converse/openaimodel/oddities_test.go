@@ -135,7 +135,7 @@ func TestMoreDialects(t *testing.T) {
 	}
 }
 
-// TestTextAfterEmptyArguments: only the beginning of an object replaces the arguments {}.
+// TestTextAfterEmptyArguments: only the beginning of an object replaces the arguments {}, and other text is no call.
 func TestTextAfterEmptyArguments(t *testing.T) {
 	for _, text := range []string{"null", "}", "7"} {
 		server := serve(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
@@ -145,7 +145,7 @@ func TestTextAfterEmptyArguments(t *testing.T) {
 			fmt.Fprint(w, "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n")
 		})
 		got := modeltest.Run(t.Context(), newModel(t, server.URL, openaimodel.Options{}), newRequest())
-		if calls := got.Reply.Invocations; got.Err != nil || len(calls) == 0 || calls[0].Name != "f" || calls[0].Arguments != "{}" {
+		if calls := got.Reply.Invocations; got.Err != nil || len(calls) != 1 || calls[0].Name != "f" || calls[0].Arguments != "{}" {
 			t.Errorf("%s: %+v", text, got)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/history/sqlite"
 	"github.com/consort-go/consort/internal/chatcommands"
+	"github.com/consort-go/consort/internal/display"
 	"github.com/consort-go/consort/internal/exit"
 	"github.com/consort-go/consort/internal/testing/openaiserver"
 	"github.com/consort-go/consort/internal/testing/screen"
@@ -200,7 +201,7 @@ func TestHintsOfResume(t *testing.T) {
 	r := run{stdin: strings.Join([]string{"/save Mine", "/fork 1", "/resume it's my  talk"}, "\n")}
 	o := r.consort(t, "chat", "--conversation", "it's my  talk", "--config", path)
 	contains(t, "standard error", o.stderr, "stored as it's my  talk; /resume it's my  talk returns to it.", "unchanged; /resume it's my  talk returns to it.",
-		"Continuing conversation 'it'\\''s my  talk', \"Mine\"")
+		"Continuing conversation "+display.Word("it's my  talk")+", \"Mine\"")
 }
 
 // A turn that broke off is continued with /resume, without leaving the chat.

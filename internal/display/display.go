@@ -33,19 +33,23 @@ func Word(text string) string { return word(text, runtime.GOOS == "windows") }
 
 func word(text string, windows bool) string {
 	text = Text(text)
-	plain, quote := "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-", `'\''`
+	plain, special := "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@-", "-"
 	if windows {
-		plain, quote = plain+`\`, "''" // PowerShell doubles a quote
+		plain, special = plain+`\`, "-@" // @ begins a variable of PowerShell
 	}
 	switch {
-	case strings.Trim(text, plain) == "" && !strings.HasPrefix(text, "-"):
+	case text != "" && strings.Trim(text, plain) == "" && !strings.ContainsAny(text[:1], special):
 		return text
-	case windows && !strings.ContainsAny(text, "\"$`“”„"): // cmd.exe has only these quotes, and PowerShell has them, too
-		last := text[len(strings.TrimRight(text, `\`)):]
-		return `"` + text + last + `"` // programs halve the backslashes before a quote
+	case windows:
+		last := text[len(strings.TrimRight(text, `\`)):] // programs halve the backslashes before a quote
+		return `"` + windowsQuotes.Replace(text) + last + `"`
 	}
-	return "'" + strings.ReplaceAll(text, "'", quote) + "'"
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
+
+// windowsQuotes escapes the characters that PowerShell interprets in a text in double quotes. In cmd.exe,
+// which has only these quotes, the text then has another form, but is still quoted.
+var windowsQuotes = strings.NewReplacer(`"`, `""`, "“", "““", "”", "””", "„", "„„", "$", "`$", "`", "``")
 
 // JSON returns a JSON text, indented and escaped by [EscapeJSON]. If the text is
 // not valid JSON, it returns its [Text].

@@ -11,9 +11,13 @@ func TestWord(t *testing.T) {
 		`C:\work\consort.toml`: {`'C:\work\consort.toml'`, `C:\work\consort.toml`},
 		`C:\my work\`:          {`'C:\my work\'`, `"C:\my work\\"`},
 		`it's`:                 {`'it'\''s'`, `"it's"`},
-		`a "b'`:                {`'a "b'\'''`, `'a "b'''`},
-		`$(x y)`:               {`'$(x y)'`, `'$(x y)'`},
+		`a "b'`:                {`'a "b'\'''`, `"a ""b'"`},
+		`$(x y)`:               {`'$(x y)'`, "\"`$(x y)\""},
+		`$’;calc;‘`:            {`'$’;calc;‘'`, "\"`$’;calc;‘\""},
+		`” & calc`:             {`'” & calc'`, `"”” & calc"`},
+		`@work`:                {`@work`, `"@work"`},
 		`-x`:                   {`'-x'`, `"-x"`},
+		``:                     {`''`, `""`},
 		"a\u202e":              {"'a<U+202E>'", `"a<U+202E>"`},
 	} {
 		if unix, windows := word(text, false), word(text, true); unix != want.unix || windows != want.windows {

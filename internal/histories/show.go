@@ -35,7 +35,7 @@ func (m *Manager) Show(ctx context.Context, id string, full bool) error {
 	paint := m.to.Screen.Results
 	facts := transcript.Facts(info, m.zone)
 	facts[0] += fmt.Sprintf(", %d canisters", info.Length)
-	m.to.Screen.Print(paint.Bold(display.Line(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(facts, "\n")) + "\n")
+	m.to.Screen.Print(paint.Bold(display.Text(info.ID)+"  "+about(info)) + "\n" + paint.Faint(strings.Join(facts, "\n")) + "\n")
 	written := rendering{m: m, full: full}
 	for e, err := range transcript.Entries(transcript.Canisters(ctx, m.store, info)) {
 		if err != nil {

@@ -31,9 +31,9 @@ type Options struct {
 	Temporary string
 	// Sync makes Replace wait until the data and the name are on the disk.
 	Sync bool
-	// NoWait makes Replace fail at once where Windows refuses to replace the file because it is
-	// open; Replace waits up to 2 seconds otherwise.
-	NoWait bool
+	// Wait is how long Replace waits where Windows refuses to replace the file because it is
+	// open; default 2 s.
+	Wait time.Duration
 }
 
 // Replace writes the file at path with write, and returns the resulting file info.
@@ -94,25 +94,28 @@ func (o *Options) rename(target string, old fs.FileInfo, write func(*os.File) er
 	if info, err = finish(file, o.Sync, write); err != nil {
 		return nil, err
 	}
-	isReadOnly := old != nil && old.Mode().Perm()&0o200 == 0 // Windows never replaces such a file
-	if err = move(name, target, !o.NoWait && !isReadOnly); err == nil && o.Sync {
+	wait := cmp.Or(o.Wait, moveTimeout)
+	if old != nil && old.Mode().Perm()&0o200 == 0 {
+		wait = 0 // Windows never replaces a read-only file
+	}
+	if err = move(name, target, wait); err == nil && o.Sync {
 		err = SyncPath(filepath.Dir(target), syncFile)
 	}
 	return info, err
 }
 
-// moveTimeout bounds how long move waits for other programs.
+// moveTimeout is the default of Options.Wait.
 const moveTimeout = 2 * time.Second
 
 // renameFile and isInUse are variables for tests.
 var renameFile, isInUse = os.Rename, isSharing
 
 // move renames a file over target. Windows refuses that while another program, or another goroutine of this one,
-// has target open, for example to read it; with wait set, move then tries again for a short time.
-func move(name, target string, wait bool) error {
+// has target open, for example to read it; move then tries again, for as long as wait.
+func move(name, target string, wait time.Duration) error {
 	for pause, began := time.Millisecond, time.Now(); ; pause *= 2 {
 		err := renameFile(name, target)
-		if err == nil || !wait || !isInUse(err) || time.Since(began)+pause > moveTimeout {
+		if err == nil || !isInUse(err) || time.Since(began)+pause > wait {
 			return err
 		}
 		time.Sleep(pause)

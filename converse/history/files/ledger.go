@@ -38,7 +38,7 @@ type ledger struct {
 	base int64  // the length of its first line
 	read int64  // how far it was read
 
-	created bool // this process created the file, or replaced it
+	created bool // this process created the file
 	settled bool // the name of the file is known to be on the disk, as far as this process can sync it
 }
 

@@ -263,8 +263,9 @@ func (l *ledger) rewrite(ctx context.Context, old *os.File) error {
 		return err
 	}
 	done := func() {}
-	// All processes wait for the rewrite, and one of the next changes tries again.
-	_, err = writefile.Replace(target, &writefile.Options{Temporary: ".ledger.new", NoWait: true}, func(file *os.File) error {
+	// On Windows, processes that wait for the lock close the file within milliseconds. All of them wait
+	// for the rewrite, so it does not wait long for other programs: a later change tries again.
+	_, err = writefile.Replace(target, &writefile.Options{Temporary: ".ledger.new", Wait: 100 * time.Millisecond}, func(file *os.File) error {
 		_, err := l.store.write(file, line, 0)
 		if err == nil {
 			err = l.store.sync(file)
@@ -284,6 +285,5 @@ func (l *ledger) rewrite(ctx context.Context, old *os.File) error {
 		return err
 	}
 	l.head, l.base, l.read = bytes.Clone(line[:min(len(line), maxLedgerHead)]), int64(len(line)), int64(len(line))
-	l.created = true
 	return l.settle()
 }
