@@ -82,8 +82,7 @@ func (h *handler) run(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Consort-Conversation", id)
 	a := &aguiRun{turn: t, thread: input.Thread, run: input.Run, state: input.State, id: newID(), stream: eventstream.New(w, h.Heartbeat)}
 	defer a.stream.Stop()
-	a.body = r.Body.(*requestBody)
-	a.calls, a.results = calls, results
+	a.body, a.calls, a.results = r.Body.(*requestBody), calls, results
 	a.follow(r.Context())
 	a.stream.Flush()
 	return nil

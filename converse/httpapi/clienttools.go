@@ -205,11 +205,8 @@ func (h *handler) continueTurn(ctx context.Context, found history.Info, s turnRe
 		t.stale = h.feed.latest.Load()
 		for i, one := range left {
 			one.Metadata = canister.Fields{partKey: json.RawMessage(strconv.Itoa(t.after))}
-			switch err := h.answerWait(ctx, found, one); {
-			case err != nil && i > 0:
+			if err := h.answerWait(ctx, found, one); err != nil {
 				return nil, &laterError{err, left[:i]}
-			case err != nil:
-				return nil, err
 			}
 		}
 	} else if g.last >= 0 && len(s.message) == 0 { // the request is repeated

@@ -285,11 +285,18 @@ func (h *handler) sendToEngine(ctx context.Context, id string, user canister.Use
 
 // sendTo is sendToEngine without preparing a reader.
 func sendTo(ctx context.Context, e engine.Engine, id string, user canister.User) error {
-	err := e.Send(ctx, id, user)
-	if err == nil || errors.Is(err, engine.ErrKept) {
+	if err := unlessKept(e.Send(ctx, id, user)); err != nil {
+		return orMayBeStored(err)
+	}
+	return nil
+}
+
+// unlessKept returns the error of an engine, or nil if it is engine.ErrKept: the log has the message, the answer or the cancel.
+func unlessKept(err error) error {
+	if errors.Is(err, engine.ErrKept) {
 		return nil
 	}
-	return orMayBeStored(err)
+	return err
 }
 
 // orMayBeStored adds errMayBeStored to the error of a message that was sent, unless it says that nothing was stored. A

@@ -73,7 +73,7 @@ func noConversation() *apiError {
 func asError(err error) *apiError {
 	known, refused, large, later := new(apiError), new(invoker.Failure), new(http.MaxBytesError), new(laterError)
 	switch {
-	case errors.As(err, &later):
+	case errors.As(err, &later) && len(later.given) > 0:
 		e := *asError(later.error)
 		e.Message += later.note()
 		return &e

@@ -110,7 +110,6 @@ type Entry struct {
 const (
 	defaultBody   = 4 << 20
 	defaultBodies = 64 << 20
-	defaultModel  = "consort"
 )
 
 // handler serves the requests.
@@ -145,7 +144,7 @@ func New(feed *Feed, options *Options) http.Handler {
 	h.Heartbeat = cmp.Or(max(h.Heartbeat, 0), eventstream.DefaultHeartbeat)
 	h.Logger = logevent.Logger(h.Logger)
 	if h.Models == nil {
-		h.Models = func() []string { return []string{defaultModel} }
+		h.Models = func() []string { return []string{"consort"} }
 	}
 	if h.Name == nil {
 		h.Name = func(context.Context) string { return "client" }

@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -83,11 +84,9 @@ func (t *turn) follow(ctx context.Context, to sink) (engine.Ended, error) {
 		}
 		return !isOver && failed == nil
 	})
-	if err == nil && failed == nil && ctx.Err() != nil {
-		err = ctx.Err()
-	}
-	t.isOver = err == nil && failed == nil
-	return result, errors.Join(failed, err)
+	err = cmp.Or(errors.Join(failed, err), ctx.Err())
+	t.isOver = err == nil
+	return result, err
 }
 
 func (t *turn) add(e engine.Added, to sink) error {
@@ -197,10 +196,7 @@ func (t *turn) abandon(ctx context.Context) {
 func (h *handler) endTurn(ctx context.Context, conversation string) error {
 	ctx, cancel := turncancel.Outlive(ctx)
 	defer cancel()
-	if err := h.engine.Cancel(ctx, conversation); err != nil && !errors.Is(err, engine.ErrKept) {
-		return err
-	}
-	return nil
+	return unlessKept(h.engine.Cancel(ctx, conversation))
 }
 
 // usage returns the tokens that the turn has used.

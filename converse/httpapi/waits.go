@@ -5,7 +5,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -106,7 +105,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// laterError is the error of an answer after others of the same request were given.
+// laterError is the error of an answer after others of the same request were given, if there are any.
 type laterError struct {
 	error
 	given []canister.Answer
@@ -144,11 +143,7 @@ func (h *handler) answerWait(ctx context.Context, of history.Info, given caniste
 	}
 	return h.Admit(ctx, Entry{Conversation: of.ID, Canister: given}, func(ctx context.Context) error {
 		h.feed.prepare(ctx, of.ID) // the client is going to read the events
-		err := h.engine.Answer(ctx, of.ID, given)
-		if errors.Is(err, engine.ErrKept) {
-			return nil
-		}
-		return err
+		return unlessKept(h.engine.Answer(ctx, of.ID, given))
 	})
 }
 
