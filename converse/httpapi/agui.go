@@ -131,7 +131,7 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input *runInpu
 	isResumed, returned := len(input.Resume) > 0, input.results()
 	input.Messages, input.Tools, input.Context = nil, nil, nil
 	if !isNew {
-		t, failed := h.resume(ctx, found, returned, input)
+		t, failed := h.resume(ctx, found, returned, user.Content, input)
 		if failed != nil || t != nil && (isResumed || err != nil) {
 			return t, failed
 		}
@@ -219,7 +219,7 @@ func (input *runInput) split(isNew bool, known map[string]bool) (earlier []canis
 		m.ToolCalls = nil
 		c, err := m.canister(fmt.Sprintf("messages[%d]", i))
 		if err != nil {
-			return nil, user, err
+			return nil, canister.User{}, err
 		}
 		if one, is := c.(canister.User); is && i >= last {
 			user.Content = append(user.Content, one.Content...)
@@ -278,14 +278,17 @@ func (input *runInput) results() (all []clientResult) {
 }
 
 // resume answers the interrupts of a run, and the calls of the client's tools that have results
-// among the messages. The turn is nil if there is nothing to answer.
-func (h *handler) resume(ctx context.Context, found history.Info, returned []clientResult, input *runInput) (*turn, error) {
+// among the messages. The turn is nil if there is nothing to answer. The message enters afterwards, unless the run
+// answers interrupts.
+func (h *handler) resume(ctx context.Context, found history.Info, returned []clientResult, message []canister.Content, input *runInput) (*turn, error) {
 	asked, err := openwaits.Asked(ctx, h.store, found.ID)
 	if err != nil {
 		return nil, err
 	}
 	s := turnRequest{conversation: found.ID, ignoreUnknown: true, callID: func(invocation string) string { return invocation }}
-	s.returned = returned
+	if s.returned = returned; len(input.Resume) == 0 {
+		s.message = message
+	}
 	for i, entry := range input.Resume {
 		wait, isAsked := openwaits.Find(asked, entry.Interrupt)
 		if !isAsked || wait.Client {

@@ -34,14 +34,22 @@ type requestBody struct {
 // bodyKey is the key of the context of a request for its body.
 type bodyKey struct{}
 
+// mayWait returns an error if the messages that wait take too much memory together with the one of a request. It must be
+// called before the request has any effect, because the client sends the request again.
+func mayWait(ctx context.Context) error {
+	if err := ctx.Value(bodyKey{}).(*requestBody).memory.Wait(); err != nil {
+		return unread(err)
+	}
+	return nil
+}
+
 // admitWaiting returns admit, which may be nil, after a check of the memory of messages that wait: they wait for the turn
 // of their conversation, and some in admit.
 func admitWaiting(admit func(context.Context, Entry, func(context.Context) error) error) func(context.Context, Entry, func(context.Context) error) error {
 	return func(ctx context.Context, entry Entry, enter func(context.Context) error) error {
-		body, _ := ctx.Value(bodyKey{}).(*requestBody)
-		if body != nil && body.memory != nil && entry.Canister.Kind() == canister.KindUser {
-			if err := body.memory.Wait(); err != nil {
-				return unread(err)
+		if entry.Canister.Kind() == canister.KindUser {
+			if err := mayWait(ctx); err != nil {
+				return err
 			}
 		}
 		if admit == nil {

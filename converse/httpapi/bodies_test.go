@@ -146,6 +146,64 @@ func TestAnswersEnterWhileMessagesWait(t *testing.T) {
 	}
 }
 
+// TestResultsOfARefusedMessage: if the message of a request cannot wait, its results are not given either, and the request
+// can be sent again. It turns red if continueTurn does not call mayWait.
+func TestResultsOfARefusedMessage(t *testing.T) {
+	for path, tools := range map[string][]object{"/agui": flatTools("pick"), "/v1/chat/completions": chatTools("pick"), "/v1/responses": flatTools("pick")} {
+		waiting, release := make(chan struct{}), make(chan struct{})
+		s := serve(t, uses, nil, func(o *httpapi.Options) {
+			o.MaxBody, o.MaxBodies = 4000, 32_000 // 8000 for a client, and half of that for its messages
+			o.Admit = func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
+				if user, is := entry.Canister.(canister.User); is && len(canister.TextOf(user.Content)) > 3000 {
+					close(waiting)
+					<-release
+				}
+				return enter(ctx)
+			}
+		})
+		body := func(messages ...object) object {
+			return object{"threadId": "t", "runId": "r", "messages": messages, "tools": tools}
+		}
+		question := object{"id": "m1", "role": "user", "content": "use pick"}
+		var request object
+		switch path {
+		case "/v1/chat/completions":
+			body = func(messages ...object) object { return object{"messages": messages, "tools": tools} }
+			message, ids := chatCalls(t, s.want(http.StatusOK, "POST", path, body(question)))
+			request = body(question, message, toolMessage(ids["pick"], "picked"), user("more"))
+		case "/v1/responses":
+			first := s.want(http.StatusOK, "POST", path, object{"input": "use pick", "tools": tools}).form
+			request = object{"previous_response_id": first["id"], "input": []object{callOutput(functionCalls(first)["pick"], "picked"), user("more")}}
+		}
+		if path == "/agui" {
+			s.run(body(question))
+		}
+		id := ""
+		for one := range s.lengths() {
+			id = one
+		}
+		if call := ofKind[canister.Invocation](s, id)[0].ID; path == "/agui" {
+			said := object{"id": "a1", "role": "assistant", "toolCalls": []object{{"id": call}}}
+			request = body(question, said, object{"role": "tool", "toolCallId": call, "content": "picked"}, object{"id": "m2", "role": "user", "content": "more"})
+		}
+		held := s.begin(t.Context(), "/api/conversations", object{"message": strings.Repeat("x", 3900)})
+		<-waiting
+		refused := s.begin(t.Context(), path, request)
+		if <-refused.done; refused.status != http.StatusTooManyRequests || !strings.Contains(refused.body, `"too_many_bodies"`) {
+			t.Errorf("%s: %d %s", path, refused.status, refused.body)
+		}
+		if given := ofKind[canister.Answer](s, id); len(given) != 0 {
+			t.Errorf("%s: given are %v", path, given)
+		}
+		close(release)
+		<-held.done
+		s.want(http.StatusOK, "POST", path, request)
+		if given, said := ofKind[canister.Answer](s, id), ofKind[canister.User](s, id); len(given) != 1 || len(said) != 2 {
+			t.Errorf("%s: then, given are %v, and the messages are %v", path, given, said)
+		}
+	}
+}
+
 // TestTurnsHoldNoMessages: a request that follows its turn does not keep what its client has sent.
 func TestTurnsHoldNoMessages(t *testing.T) {
 	head, text := canister.Head{ID: "a", Extra: canister.Extra{Metadata: canister.Fields{"tools": []byte(`"long"`)}}}, canister.Texts("long")

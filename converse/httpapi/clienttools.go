@@ -173,6 +173,9 @@ const partKey = "io.github.consort-go/part"
 // repeated with its message, it returns the turn of the message.
 func (h *handler) continueTurn(ctx context.Context, found history.Info, s turnRequest) (*turn, error) {
 	t, err := h.continued(ctx, found)
+	if err == nil && len(s.message) > 0 { // it would be refused after the answers were given
+		err = mayWait(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
