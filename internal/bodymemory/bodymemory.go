@@ -97,7 +97,7 @@ func (m *Memory) addWaits(n int64) {
 // Release returns all reserved memory.
 func (m *Memory) Release() { m.Keep(0) }
 
-// Keep returns the reserved memory beyond n bytes.
+// Keep returns the reserved memory beyond n bytes. The request does not wait any longer.
 func (m *Memory) Keep(n int64) {
 	b := m.of
 	b.mu.Lock()
@@ -108,7 +108,7 @@ func (m *Memory) Keep(n int64) {
 		delete(b.by, m.client)
 	}
 	m.held -= free
-	m.addWaits(min(m.waits, m.held) - m.waits)
+	m.addWaits(-m.waits)
 }
 
 // firstRead is the size of the first buffer: a client must send this much before the

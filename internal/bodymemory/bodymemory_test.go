@@ -48,11 +48,11 @@ func TestWait(t *testing.T) {
 	}
 	other.Release()
 	all[0].Keep(100)
-	if _, err := wait("a", 50); err != nil {
-		t.Errorf("after a part is free: %v", err)
+	if _, err := wait("a", 150); err != nil {
+		t.Errorf("after the wait of a request that keeps a part: %v", err)
 	}
 	if _, err := wait("a", 1); !errors.Is(err, bodymemory.ErrClient) {
-		t.Errorf("after that part waits: %v", err)
+		t.Errorf("after another one waits: %v", err)
 	}
 	for _, m := range all {
 		m.Release()
