@@ -68,6 +68,37 @@ func TestRunAfterAFailure(t *testing.T) {
 	}
 }
 
+// TestFailureWhileARunIsAdmitted: a run that sends its message again does not get a failure that came before it was sent.
+func TestFailureWhileARunIsAdmitted(t *testing.T) {
+	var s *served
+	var asked atomic.Int64
+	begun, fail, runs := make(chan struct{}), make(chan struct{}), 0
+	s = serve(t, func(ctx context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+		if asked.Add(1) == 1 {
+			close(begun)
+			<-fail
+			yield(nil, &converse.ModelError{Status: http.StatusBadRequest, Message: "no"})
+			return
+		}
+		echo(ctx, request, yield)
+	}, nil, func(o *httpapi.Options) {
+		o.Admit = func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
+			if runs++; runs == 2 {
+				close(fail)
+				s.failure(entry.Conversation)
+			}
+			return enter(ctx)
+		}
+	})
+	body := object{"threadId": "t", "runId": "r", "messages": []object{{"id": "m", "role": "user", "content": "hello"}}}
+	first := s.begin(t.Context(), "/agui", body)
+	<-begun
+	if got := s.want(http.StatusOK, "POST", "/agui", body); !strings.Contains(got.text, "RUN_FINISHED") {
+		t.Errorf("the second run ended with %s", got.text)
+	}
+	<-first.done
+}
+
 // TestPictureInAThread: a thread with a picture goes on.
 func TestPictureInAThread(t *testing.T) {
 	s := serve(t, echo, nil, nil)

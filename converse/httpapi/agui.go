@@ -143,9 +143,6 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input *runInpu
 		return h.startNew(ctx, newConversation{id: id, owner: owner, earlier: earlier, message: user})
 	}
 	send := h.sendMessage
-	sendAgain := func(ctx context.Context, id string, user canister.User) error { // a reader that began now would get the old failure
-		return sendTo(engine.MustExist(ctx), h.engine, id, user)
-	}
 	_, canisters, err := engine.LastTurn(ctx, h.store, id, time.Now())
 	if err != nil {
 		return nil, err
@@ -153,7 +150,10 @@ func (h *handler) startRun(ctx context.Context, owner, id string, input *runInpu
 	user.ID = againID(user.ID, canisters, nextOf(h.Limits, id, canisters, time.Now()))
 	t := &turn{h: h, conversation: id, id: user.ID, sent: true}
 	if slices.ContainsFunc(canisters, func(c canister.Canister) bool { return c.Header().ID == user.ID }) { // its turn may have failed
-		t.stale, send = h.feed.latest.Load(), sendAgain
+		send = func(ctx context.Context, id string, user canister.User) error { // a reader that began now would get the old failure
+			t.stale = h.feed.latest.Load()
+			return sendTo(engine.MustExist(ctx), h.engine, id, user)
+		}
 		h.followed.Add(id, 1) // it waits for the turn if that is under way
 		defer h.followed.Add(id, -1)
 	}

@@ -205,10 +205,9 @@ func (h *handler) continueTurn(ctx context.Context, found history.Info, s turnRe
 		if err != nil {
 			return nil, err
 		}
-		t.stale = h.feed.latest.Load()
 		for i, one := range left {
 			one.Metadata = canister.Fields{partKey: json.RawMessage(strconv.Itoa(t.after))}
-			if err := h.answerWait(ctx, found, one); err != nil {
+			if err := h.answerWait(ctx, found, one, &t.stale); err != nil {
 				return nil, &laterError{err, left[:i]}
 			}
 		}

@@ -6,11 +6,14 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
+	"github.com/consort-go/consort/converse/engine"
+	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
 	"github.com/consort-go/consort/invoker"
 )
@@ -177,6 +180,55 @@ func TestSeveralAnswersAgain(t *testing.T) {
 		if got := a.want(http.StatusConflict, "POST", path, a.allow); !strings.Contains(got.text, "wait_not_open") {
 			t.Errorf("%s again: %s", path, got.text)
 		}
+	}
+}
+
+// damaged is a store that cannot take the calls of a turn while it is armed, which no retry mends.
+type damaged struct {
+	history.Store
+	isArmed atomic.Bool
+}
+
+func (d *damaged) Append(ctx context.Context, id string, length int, canisters ...canister.Canister) error {
+	if d.isArmed.Load() && canisters[0].Kind() == canister.KindIntent {
+		return &history.CorruptError{Conversation: id, Err: errAway}
+	}
+	return d.Store.Append(ctx, id, length, canisters...)
+}
+
+// failure returns when the feed has the failure of the last turn of a conversation.
+func (s *served) failure(id string) {
+	for event, err := range s.feed.Events(s.t.Context(), id, httpapi.Cursor{}) {
+		if ended, is := event.Event.(engine.Ended); err != nil || is && ended.Error != "" {
+			return
+		}
+	}
+}
+
+// TestFailureBetweenAnswers: a failure after the first answer of a request does not end the response, because the turn
+// goes on with the second one. It turns red if the failures before the first answer are the only ones that do not count.
+func TestFailureBetweenAnswers(t *testing.T) {
+	for _, path := range severalPaths {
+		store, answers := &damaged{Store: history.NewMemory()}, 0
+		var a severalAsked
+		a = askTwo(serveStore(t, store, nil, uses, ask, func(o *httpapi.Options) {
+			o.Admit = func(ctx context.Context, entry httpapi.Entry, enter func(context.Context) error) error {
+				if entry.Canister.Kind() != canister.KindAnswer {
+					return enter(ctx)
+				}
+				answers++
+				store.isArmed.Store(answers == 1)
+				err := enter(ctx)
+				if answers == 1 {
+					a.failure(a.id)
+				}
+				return err
+			}
+		}), path)
+		if got := a.want(http.StatusOK, "POST", path, a.allow); strings.Contains(got.text, "The model failed") || !strings.Contains(got.text, "did 1") {
+			t.Errorf("%s: %s", path, got.text)
+		}
+		a.wantCalls(2, 2)
 	}
 }
 

@@ -35,7 +35,7 @@ type turn struct {
 	sent      bool            // this request has put its message or answer into the log
 	isOver    bool            // the client has received the turn up to its end or its next wait
 	repeated  bool            // the log had the message of the request already
-	stale     int64           // the number of the last event before the request sent its message again, or its answers
+	stale     int64           // the number of the last event before the request sent its message again, or its last answer
 	key       string          // of the request, if its message may not be sent twice; see openAI.start
 	returned  map[string]bool // invocations whose results the request brought
 }

@@ -93,7 +93,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request) error {
 		err = repeats.Check(r.Context(), h.store, found.ID, given)
 	}
 	if err == nil {
-		err = h.answerWait(r.Context(), found, given)
+		err = h.answerWait(r.Context(), found, given, new(int64))
 	}
 	if err == nil && isNamed { // another one may have come first
 		err = repeats.Check(r.Context(), h.store, found.ID, given)
@@ -124,8 +124,9 @@ func (e *laterError) note() string {
 }
 
 // answerWait answers a wait of a conversation as the caller. Giving the same answer again, by
-// its ID, is not an error. The wait can be answered while other calls of the turn are made.
-func (h *handler) answerWait(ctx context.Context, of history.Info, given canister.Answer) error {
+// its ID, is not an error. The wait can be answered while other calls of the turn are made. answerWait sets stale to the
+// number of the last event before the answer.
+func (h *handler) answerWait(ctx context.Context, of history.Info, given canister.Answer, stale *int64) error {
 	given.By = h.Name(ctx)
 	now := time.Now()
 	_, canisters, err := engine.LastTurn(ctx, h.store, of.ID, now)
@@ -143,6 +144,7 @@ func (h *handler) answerWait(ctx context.Context, of history.Info, given caniste
 	}
 	return h.Admit(ctx, Entry{Conversation: of.ID, Canister: given}, func(ctx context.Context) error {
 		h.feed.prepare(ctx, of.ID) // the client is going to read the events
+		*stale = h.feed.latest.Load()
 		return unlessKept(h.engine.Answer(ctx, of.ID, given))
 	})
 }
