@@ -29,11 +29,7 @@ type runInput struct {
 	Thread string          `json:"threadId"`
 	Run    string          `json:"runId"`
 	State  json.RawMessage `json:"state"`
-	runParts
-}
-
-// runParts are the members of a run that make its message or its answers. They take much more memory than their JSON.
-type runParts struct {
+	// The rest makes the message or the answers of the run. It takes much more memory than its JSON.
 	Messages lists.Of[aguiMessage]      `json:"messages"`
 	Tools    lists.Of[clienttools.Tool] `json:"tools"`
 	Context  lists.Of[struct {

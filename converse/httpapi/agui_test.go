@@ -108,15 +108,23 @@ func TestInterrupt(t *testing.T) {
 // TestHostileRuns: a run without what it needs is refused.
 func TestHostileRuns(t *testing.T) {
 	s := serve(t, echo, nil, nil)
-	for _, input := range []object{
-		{"runId": "r", "messages": []object{}},
-		{"threadId": "t", "messages": []object{}},
-		{"threadId": "t", "runId": "r", "messages": []object{}},
-		{"threadId": "t", "runId": "r", "messages": []object{{"role": "user", "content": "x"}}, "tools": []object{{"name": "x y"}}},
-		{"threadId": "t", "runId": "r", "messages": 1},
-		{"threadId": "t", "runId": "r", "resume": []object{{"interruptId": "x"}}},
+	for _, c := range []struct {
+		param string
+		input object
+	}{
+		{"threadId", object{"runId": "r", "messages": []object{}}},
+		{"runId", object{"threadId": "t", "messages": []object{}}},
+		{"messages", object{"threadId": "t", "runId": "r", "messages": []object{}}},
+		{"tools[0]", object{"threadId": "t", "runId": "r", "messages": []object{{"role": "user", "content": "x"}}, "tools": []object{{"name": "x y"}}}},
+		{"messages", object{"threadId": "t", "runId": "r", "messages": 1}},
+		{"messages.role", object{"threadId": "t", "runId": "r", "messages": []object{{"role": 1}}}},
+		{"messages.toolCallId", object{"threadId": "t", "runId": "r", "messages": []object{{"toolCallId": 1}}}},
+		{"resume", object{"threadId": "t", "runId": "r", "resume": []object{{"interruptId": "x"}}}},
 	} {
-		s.want(http.StatusBadRequest, "POST", "/agui", input)
+		refused := s.want(http.StatusBadRequest, "POST", "/agui", c.input).form["error"].(object)
+		if refused["param"] != c.param {
+			t.Errorf("%v: %v", c.input, refused)
+		}
 	}
 }
 

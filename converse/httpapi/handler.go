@@ -305,7 +305,7 @@ func invalidBody(err error) error {
 	wrong := new(json.UnmarshalTypeError)
 	isWrong := errors.As(err, &wrong)
 	if isWrong && wrong.Field != "" {
-		return invalid(wrong.Field, "It may not be a JSON "+wrong.Value+".", "See GET /api/openapi.json for its type.")
+		return invalid(strings.Replace(wrong.Field, "inputMessage.", "", 1), "It may not be a JSON "+wrong.Value+".", "See GET /api/openapi.json for its type.")
 	}
 	if name, is := strings.CutPrefix(err.Error(), "json: unknown field "); is {
 		return invalid(strings.Trim(name, `"`), "The request has no such member.", "Leave it out; GET /api/openapi.json lists the members.")
