@@ -72,8 +72,9 @@ func (o openAI) readChat(w http.ResponseWriter, r *http.Request) (c chatRequest,
 	if n := len(c.messages); n == 0 || c.messages[n-1].Role != "user" && c.messages[n-1].Role != "tool" {
 		return c, invalid("messages", "The last message is not one of the user, or the result of a tool.", `Send a list whose last message has the role "user" or "tool".`)
 	}
+	calls := lists.Most
 	for i := range c.messages {
-		if err := c.messages[i].readCalls(fmt.Sprintf("messages[%d]", i)); err != nil {
+		if err := c.messages[i].readCalls(fmt.Sprintf("messages[%d]", i), &calls); err != nil {
 			return c, err
 		}
 	}

@@ -372,14 +372,14 @@ func callForm(conversation string, wait openwaits.Wait) toolCall {
 	return call
 }
 
-// readCalls reads the calls of a message.
-func (m *inputMessage) readCalls(at string) error {
+// readCalls reads the calls of a message. most is how many it may have, and then how many the next ones may have.
+func (m *inputMessage) readCalls(at string, most *int) error {
 	if isNothing(m.ToolCalls) {
 		return nil
 	}
 	err := json.Unmarshal(m.ToolCalls, (*lists.Of[toolCall])(&m.calls))
-	if errors.Is(err, lists.ErrTooLong) {
-		return err
+	if *most -= len(m.calls); *most < 0 || errors.Is(err, lists.ErrTooLong) {
+		return lists.ErrTooLong
 	}
 	if m.Role != "assistant" || err != nil {
 		return invalid(at+".tool_calls", "They are not the calls of a message of the assistant.", "See OpenAI's API reference.")

@@ -82,7 +82,7 @@ func asError(err error) *apiError {
 	case errors.As(err, &large):
 		return failure(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("The request has more than %d bytes.", large.Limit), "Send less at once.")
 	case errors.Is(err, lists.ErrTooLong):
-		return failure(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("A list of the request has more than %d elements.", lists.Most), "Send less at once.")
+		return failure(http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("A list of the request has more than %d elements, or its messages have more calls.", lists.Most), "Send less at once.")
 	case errors.Is(err, repeats.ErrReused):
 		return failure(http.StatusConflict, "conflict", "The ID or the Idempotency-Key of this request was used before, with other contents.", "Send it with another one.")
 	case errors.Is(err, pieces.ErrRewritten):

@@ -14,7 +14,8 @@ import (
 	"github.com/consort-go/consort/converse/httpapi"
 )
 
-// TestLongLists: a list of a request that would take much more memory than its JSON is refused.
+// TestLongLists: a list of a request that would take much more memory than its JSON is refused, and so are several lists
+// of calls.
 func TestLongLists(t *testing.T) {
 	s := serve(t, echo, nil, nil)
 	list := func(n int) string { return "[" + strings.Repeat("{},", n-1) + "{}]" }
@@ -31,10 +32,12 @@ func TestLongLists(t *testing.T) {
 	} {
 		body := strings.Replace(c.form, "MEMBER", c.member, 1)
 		got := s.want(http.StatusRequestEntityTooLarge, "POST", c.path, strings.Replace(body, "LIST", list(16<<10+1), 1))
-		if !strings.Contains(got.text, "A list of the request has more than 16384 elements.") {
+		if !strings.Contains(got.text, "A list of the request has more than 16384 elements, or its messages have more calls.") {
 			t.Errorf("%s of %s: %s", c.member, c.path, got.text)
 		}
 	}
+	half := `{"role":"assistant","tool_calls":` + list(8<<10+1) + `},`
+	s.want(http.StatusRequestEntityTooLarge, "POST", "/v1/chat/completions", `{"messages":[`+half+half+`{"role":"user","content":"hello"}]}`)
 	if lengths := s.lengths(); len(lengths) != 0 {
 		t.Errorf("the conversations are %v", lengths)
 	}
