@@ -19,6 +19,7 @@ import (
 	"github.com/consort-go/consort/converse/httpapi/internal/openwaits"
 	"github.com/consort-go/consort/converse/httpapi/internal/pieces"
 	"github.com/consort-go/consort/converse/internal/clienttools"
+	"github.com/consort-go/consort/internal/openstreams"
 )
 
 // The members of a Chat Completions request. chatMembers have an effect; tuning
@@ -117,7 +118,7 @@ func (o openAI) chat(w http.ResponseWriter, r *http.Request) error {
 	}
 	if err := a.follow(r.Context()); err != nil {
 		if a.stream != nil && a.stream.HasBegun() {
-			a.stream.Send("", "", asError(err).body())
+			a.stream.Send("", "", asError(openstreams.Explain(r.Context(), err)).body())
 			a.stream.Flush()
 			return nil
 		}

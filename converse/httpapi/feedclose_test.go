@@ -93,11 +93,11 @@ func (b blockedInfo) Info(ctx context.Context, _ string) (history.Info, error) {
 	return history.Info{}, ctx.Err()
 }
 
-// TestStreamEndsBeforeItBegins: a stream whose token is withdrawn before it has begun is answered with an error. A client
-// that has left gets nothing.
+// TestStreamEndsBeforeItBegins: a stream whose token is withdrawn before it has begun is answered with an error, also if
+// its conversation is not found yet. A client that has left gets nothing from Serve.
 func TestStreamEndsBeforeItBegins(t *testing.T) {
 	withdrawn := errors.New("the token is not valid any longer")
-	for _, isWithdrawn := range []bool{true, false} {
+	for _, c := range []struct{ isWithdrawn, isRoute bool }{{true, true}, {true, false}, {false, false}} {
 		var streams openstreams.Set
 		ctx, leave := context.WithCancel(t.Context())
 		var fails atomic.Bool
@@ -108,19 +108,24 @@ func TestStreamEndsBeforeItBegins(t *testing.T) {
 			return nil
 		})
 		feed := httpapi.NewFeed(&lateWatches{}, blockedInfo{history.NewMemory(), func() {
-			if !isWithdrawn {
+			if !c.isWithdrawn {
 				leave()
 			}
 			fails.Store(true)
 			streams.Recheck()
 		}})
 		w := httptest.NewRecorder()
-		feed.Serve(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil), "c", 0)
-		want := `{"error":{"code":"unavailable","message":"The request ended before its answer was ready: the token is not valid any longer.","advice":"Send the request again.","type":"server_error"}}`
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/conversations/c/events", nil)
+		if c.isRoute {
+			httpapi.New(feed, nil).ServeHTTP(w, r)
+		} else {
+			feed.Serve(w, r, "c", 0)
+		}
+		want := `{"error":{"code":"unavailable","message":"The request ended before its answer was ready: the token is not valid any longer.","advice":"Send the request again later.","type":"server_error"}}`
 		switch got := strings.TrimSpace(w.Body.String()); {
-		case isWithdrawn && (w.Code != http.StatusServiceUnavailable || got != want):
-			t.Errorf("%d %s", w.Code, got)
-		case !isWithdrawn && got != "":
+		case c.isWithdrawn && (w.Code != http.StatusServiceUnavailable || got != want):
+			t.Errorf("%+v: %d %s", c, w.Code, got)
+		case !c.isWithdrawn && got != "":
 			t.Errorf("the client has left and gets %s", got)
 		}
 		remove()

@@ -237,7 +237,7 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if e := asError(err); e.status >= http.StatusInternalServerError && !errors.As(err, &seen) && r.Context().Err() == nil {
 		logevent.Log(r.Context(), h.Logger, zap.WarnLevel, "a request for a conversation failed", logevent.APIRequestFailed, zap.String("path", r.Pattern), zap.Error(err))
 	}
-	writeError(w, err)
+	writeError(w, openstreams.Explain(r.Context(), err))
 }
 
 // owner returns the owner of the caller's conversations.

@@ -34,10 +34,10 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, conversation string
 	err = f.read(r.Context(), conversation, after, idleOf(s), func(event Event) bool {
 		return s.Send(event.ID.String(), event.Name, event.Data)
 	})
-	why, isEnded := openstreams.Reason(r.Context()) // the client may not have left
+	_, isEnded := openstreams.Reason(r.Context()) // the client may not have left
 	switch {
 	case isEnded && !s.HasBegun():
-		writeError(w, failure(http.StatusServiceUnavailable, "unavailable", "The request ended before its answer was ready: "+why+".", "Send the request again."))
+		writeError(w, openstreams.Explain(r.Context(), err))
 	case r.Context().Err() != nil, s.HasBegun() && errors.Is(err, engine.ErrClosed): // the client connects again, here or to another process
 	case !s.HasBegun():
 		writeError(w, err)

@@ -175,3 +175,13 @@ func Reason(ctx context.Context) (why string, ok bool) {
 	}
 	return ended.because.Error(), true
 }
+
+// Explain returns the error of a request, and adds a failure for its client if a check has ended the stream of ctx: an
+// error of a context does not say that. The error may be nil.
+func Explain(ctx context.Context, err error) error {
+	why, ok := Reason(ctx)
+	if !ok {
+		return err
+	}
+	return errors.Join(err, invoker.Failf(invoker.Unavailable, "The request ended before its answer was ready: %s.", why))
+}
