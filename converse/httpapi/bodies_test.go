@@ -22,6 +22,7 @@ import (
 	"github.com/consort-go/consort/converse/engine"
 	"github.com/consort-go/consort/converse/history"
 	"github.com/consort-go/consort/converse/httpapi"
+	"github.com/consort-go/consort/converse/internal/clienttools"
 	"github.com/consort-go/consort/internal/access"
 )
 
@@ -207,11 +208,19 @@ func TestResultsOfARefusedMessage(t *testing.T) {
 // TestTurnsHoldNoMessages: a request that follows its turn does not keep what its client has sent.
 func TestTurnsHoldNoMessages(t *testing.T) {
 	head, text := canister.Head{ID: "a", Extra: canister.Extra{Metadata: canister.Fields{"tools": []byte(`"long"`)}}}, canister.Texts("long")
+	calls := []canister.Canister{
+		canister.Wait{Invocation: "of the client", For: canister.WaitElicitation, Head: canister.Head{Extra: canister.Extra{Metadata: clienttools.Mark()}}},
+		canister.Wait{Invocation: "of the server", For: canister.WaitApproval},
+	}
+	if kept := httpapi.KeptOf(canister.Result{Invocation: "of the server", Content: text}, calls...); canister.TextOf(canister.ContentOf(kept)) != "long" {
+		t.Errorf("the response needs the result of the server, and has %v", kept)
+	}
 	for _, c := range []canister.Canister{
 		canister.User{Head: head, Content: text},
 		canister.Answer{Head: head, Wait: "w", Content: text, Arguments: []byte(`"long"`), Reason: "long"},
+		canister.Result{Head: head, Invocation: "of the client", Content: text},
 	} {
-		kept := httpapi.KeptOf(c)
+		kept := httpapi.KeptOf(c, calls...)
 		if line, err := canister.Marshal(kept); err != nil || bytes.Contains(line, []byte("long")) || kept.Kind() != c.Kind() {
 			t.Errorf("%s, %v", line, err)
 		}

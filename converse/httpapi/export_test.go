@@ -29,9 +29,9 @@ func Topics(f *Feed) int {
 // CallID is the ID of a call for clients of OpenAI's APIs.
 var CallID = callID
 
-// KeptOf returns what a request that follows a turn keeps of a canister.
-func KeptOf(c canister.Canister) canister.Canister {
-	t := &turn{}
+// KeptOf returns what a request that follows a turn keeps of a canister, after the others.
+func KeptOf(c canister.Canister, earlier ...canister.Canister) canister.Canister {
+	t := &turn{earlier: earlier}
 	_ = t.add(engine.Added{Canister: c}, sink{}) // the sink returns no error
 	return t.canisters[0]
 }

@@ -99,6 +99,10 @@ func (t *turn) add(e engine.Added, to sink) error {
 		kept = canister.User{Head: canister.Head{ID: c.ID}}
 	case canister.Answer:
 		kept = canister.Answer{Head: canister.Head{ID: c.ID}, Wait: c.Wait, Verdict: c.Verdict}
+	case canister.Result:
+		if t.isPassed(c.Invocation) {
+			kept = canister.Result{Head: canister.Head{ID: c.ID}, Invocation: c.Invocation, Parent: c.Parent, Code: c.Code}
+		}
 	}
 	t.attempt, t.canisters = 0, append(t.canisters, kept)
 	if to.added == nil {
