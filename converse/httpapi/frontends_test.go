@@ -3,14 +3,16 @@
 package httpapi_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
@@ -331,21 +333,31 @@ func TestRepeatedInTheBackground(t *testing.T) {
 	}
 }
 
-// TestLeftInTheBackground: a client that has the ID of a response in the background may leave, and a later request with
-// the same body is not one that it repeats. It turns red if the note stays when response.created was sent.
+// TestLeftInTheBackground: a client that was sent the ID of a response in the background may not have it if it leaves at
+// that moment, and repeats the request. A later request with the same body is not such a one. It turns red if the note
+// ends with response.created, or lasts as long as that of another request.
 func TestLeftInTheBackground(t *testing.T) {
-	s := serve(t, echo, nil, nil)
-	body := object{"input": "block", "background": true, "stream": true}
-	for range 2 {
-		response := s.open("POST", "/v1/responses", body, "X-Stainless-Retry-Count", "1") // the first attempt was refused
-		events := bufio.NewScanner(response.Body)
-		for events.Scan() && !strings.Contains(events.Text(), "response.output_text.delta") {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		local, store := engineOf(t, func(_ context.Context, request *converse.Request, yield func(converse.ModelEvent, error) bool) {
+			<-release
+			say(request, "hello", yield)
+		})
+		feed := httpapi.NewFeed(local, store)
+		defer feed.Close()
+		s := &served{t: t, server: &httptest.Server{Config: &http.Server{Handler: httpapi.New(feed, nil)}}}
+		for n, want := range []int{http.StatusOK, http.StatusConflict, http.StatusOK} {
+			ctx, leave := context.WithCancel(t.Context())
+			w := s.begin(ctx, "/v1/responses", object{"input": "hello", "background": true, "stream": true}, "X-Stainless-Retry-Count", "1")
+			synctest.Wait()
+			leave()
+			if <-w.done; w.status != want || want == http.StatusOK != strings.Contains(w.body, "response.created") {
+				t.Errorf("request %d: %d %s", n, w.status, w.body)
+			}
+			time.Sleep(50 * time.Second)
 		}
-		_ = response.Body.Close()
-	}
-	if got := len(s.lengths()); got != 2 {
-		t.Errorf("there are %d conversations", got)
-	}
+		close(release)
+	})
 }
 
 // TestQuestionAfterOtherInstructions: a chat program whose instructions say what time it is answers a question.

@@ -24,7 +24,7 @@ func (a *responseAnswer) streamTo(ctx context.Context, s *eventstream.Stream) er
 		return nil // the client has gone
 	}
 	if a.background { // it can leave now, and read the response by its ID
-		a.turn.answered(ctx)
+		a.turn.h.sent.Begin(a.turn.key, a.turn.conversation)
 	}
 	to := sink{text: a.pieces.Text, again: a.pieces.Again, idle: idleOf(s), added: func(_ int, c canister.Canister) error { return a.add(c) }}
 	ended, err := a.turn.follow(ctx, to)

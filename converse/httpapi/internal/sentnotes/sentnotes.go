@@ -16,6 +16,9 @@ const most = 1 << 16
 // a minute.
 const lasting = 5 * time.Minute
 
+// begunLasting is how long a note lasts after the client was sent the beginning of its response.
+const begunLasting = time.Minute
+
 // Notes are the conversations of requests. Their methods may be called concurrently; the zero value is empty. The empty
 // name of a request has no note.
 type Notes struct {
@@ -26,7 +29,7 @@ type Notes struct {
 // note is a request whose client waits, or that has left.
 type note struct {
 	conversation string
-	until        time.Time // zero while the client waits
+	until        time.Time // zero while the client waits for the beginning of its response
 }
 
 func (n note) isOver() bool { return !n.until.IsZero() && n.until.Before(time.Now()) }
@@ -57,11 +60,18 @@ func (n *Notes) Find(request string) string {
 }
 
 // Leave lets the note of a request expire, because its client has left.
-func (n *Notes) Leave(request, conversation string) {
+func (n *Notes) Leave(request, conversation string) { n.expire(request, conversation, lasting) }
+
+// Begin lets the note of a request expire soon, because its client was sent the beginning of its response and may leave. The
+// client does not have it if the connection has just broken.
+func (n *Notes) Begin(request, conversation string) { n.expire(request, conversation, begunLasting) }
+
+// expire lets a note expire, unless it does already.
+func (n *Notes) expire(request, conversation string, within time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.of[request].conversation == conversation {
-		n.of[request] = note{conversation, time.Now().Add(lasting)}
+	if one := n.of[request]; one.conversation == conversation && one.until.IsZero() {
+		n.of[request] = note{conversation, time.Now().Add(within)}
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestNotes: a note lasts until the client has its answer, and a few minutes after the client has left.
+// TestNotes: a note lasts until the client has its answer, and a few minutes after the client has left, or one after its
+// response has begun.
 func TestNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var n Notes
@@ -23,6 +24,7 @@ func TestNotes(t *testing.T) {
 		n.Add("a", "one")
 		n.Add("b", "two")
 		n.Add("", "three")
+		n.Add("d", "four")
 		want("", "")
 		time.Sleep(time.Hour)
 		n.Remove("b", "one") // another request has added it
@@ -30,7 +32,13 @@ func TestNotes(t *testing.T) {
 		n.Leave("a", "one")
 		n.Leave("c", "one")
 		want("c", "")
-		time.Sleep(lasting)
+		n.Begin("d", "four")
+		time.Sleep(time.Minute)
+		want("d", "four")
+		n.Leave("d", "four") // it expires all the same
+		time.Sleep(time.Second)
+		want("d", "")
+		time.Sleep(lasting - time.Minute - time.Second)
 		want("a", "one")
 		time.Sleep(time.Second)
 		want("a", "")
