@@ -126,8 +126,10 @@ func (b *brokenEngine) impatient(ctx context.Context, conversation string, messa
 }
 
 // unwoken writes answers down, and that is all. A turn that is about to end would still find
-// the first one: Send waits until it has ended, and enters nothing.
+// the first one: Send waits until it has ended, and enters nothing. So would the search of the
+// engine that starts, which can be late on a busy machine: it sees no conversation.
 func (b *brokenEngine) unwoken() func(ctx context.Context, conversation string, answer canister.Answer) error {
+	b.before = blind{b.store}
 	var first sync.Once
 	return func(ctx context.Context, conversation string, answer canister.Answer) error {
 		first.Do(func() { _ = b.Local.Send(ctx, conversation, canister.User{Head: canister.Head{ID: "early"}}) })
