@@ -234,7 +234,7 @@ func TestStreamOfTheSDKIsRefused(t *testing.T) {
 			t.Parallel()
 			store := mcp.NewMemoryEventStore(nil)
 			store.SetMaxBytes(bytes)
-			server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{HasTools: true})
+			server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}})
 			sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{EventStore: store})
 			var busy, asked, refusals atomic.Int32
 			resumed := make(chan string, 100)
