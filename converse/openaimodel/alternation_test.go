@@ -3,7 +3,6 @@
 package openaimodel_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,9 +15,7 @@ import (
 	"github.com/consort-go/consort/canister"
 	"github.com/consort-go/consort/converse"
 	"github.com/consort-go/consort/converse/openaimodel"
-	"github.com/consort-go/consort/ensemble"
 	"github.com/consort-go/consort/internal/testing/modeltest"
-	"github.com/consort-go/consort/invoker"
 	"github.com/tidwall/gjson"
 )
 
@@ -62,7 +59,7 @@ func TestRolesMustAlternate(t *testing.T) {
 			}
 		})
 		model := newModel(t, server.URL, openaimodel.Options{MaxRetries: -1, NoStream: true})
-		talk := converse.New(model, showing(t), nil)
+		talk := converse.New(model, looking(t, canister.ImageContent{Data: []byte("\x89PNG\r\n\x1a\n"), MIME: "image/png"}), nil)
 		add := func(canisters ...canister.Canister) {
 			if err := talk.Add(t.Context(), canisters...); err != nil {
 				t.Fatal(err)
@@ -117,22 +114,4 @@ func TestRolesThatCannotAlternate(t *testing.T) {
 			t.Errorf("%d requests, want 2: %v", len(bodies), err)
 		}
 	}
-}
-
-// showing returns a roster with the tool local__look, which returns an image.
-func showing(t *testing.T) *ensemble.Roster {
-	t.Helper()
-	definition := invoker.Definition{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`)}
-	tool, err := invoker.Raw(definition, func(context.Context, *invoker.Call) (invoker.Output, error) {
-		return invoker.Output{Content: []canister.Content{canister.ImageContent{Data: []byte("\x89PNG\r\n\x1a\n"), MIME: "image/png"}}}, nil
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	roster, err := ensemble.NewRoster(ensemble.Local("local", tool))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { roster.Close(context.Background()) })
-	return roster
 }

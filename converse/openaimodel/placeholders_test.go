@@ -43,7 +43,7 @@ func TestHistoriesOfOtherModels(t *testing.T) {
 			}}, nil)
 			once := openaimodel.Options{MaxRetries: -1}
 			chain := converse.Chain(newModel(t, first.URL(), once), newModel(t, second.URL(), once))
-			talk := converse.New(chain, looking(t), nil)
+			talk := converse.New(chain, looking(t, canister.Texts("a cat")...), nil)
 			for _, answer := range []string{"A cat.", "A black one."} {
 				if turn, err := talk.Ask(t.Context(), canister.Text("What is this?")); err != nil || turn.Text() != answer {
 					t.Fatalf("the answer is %q, want %q: %v", turn.Text(), answer, err)
@@ -70,12 +70,12 @@ func TestHistoriesOfOtherModels(t *testing.T) {
 	}
 }
 
-// looking returns a roster with the tool local__look.
-func looking(t *testing.T) *ensemble.Roster {
+// looking returns a roster with the tool local__look, which returns content.
+func looking(t *testing.T, content ...canister.Content) *ensemble.Roster {
 	t.Helper()
 	definition := invoker.Definition{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`)}
 	tool, err := invoker.Raw(definition, func(context.Context, *invoker.Call) (invoker.Output, error) {
-		return invoker.Output{Content: canister.Texts("a cat")}, nil
+		return invoker.Output{Content: content}, nil
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
